@@ -19,8 +19,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, ComponentNames, DataLayout, DataMoves, RunnablePipeline, RunnerKind,
-    assemble,
+    Assembly, AssemblyOptions, ComponentNames, DataLayout, DataMoves, RunnablePipeline,
+    WorkloadRole, assemble,
 };
 use serde_json::{Value, json};
 
@@ -195,7 +195,7 @@ impl Reader {
 }
 
 fn layout(component_names: ComponentNames, merge_sources: bool) -> AssemblyOptions {
-    AssemblyOptions::new(RunnerKind::Agent).in_layout(DataLayout {
+    AssemblyOptions::new(WorkloadRole::Agent).in_layout(DataLayout {
         component_names,
         merge_sources,
     })

@@ -17,12 +17,12 @@ use lockstep_sdk::{
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
     Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, NamespaceAudit, Pipeline, Vector,
-    VectorAggregator, VectorContext, VectorPipeline, is_exact,
+    VectorAggregator, VectorContext, VectorPipeline, WorkloadKind, is_exact,
 };
 use lockstep_vector_controller::{
     CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,
-    QuotaAudit, RunsPipelines, ValidateOnlyReconciler, WORKLOAD_PODS, WORKLOAD_PODS_HELP,
-    WorkloadNamespaces, WorkloadPods, WorkloadReconciler, owned,
+    QuotaAudit, ValidateOnlyReconciler, WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadNamespaces,
+    WorkloadPods, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -196,12 +196,12 @@ async fn own_installation(context: &OperatorContext) -> anyhow::Result<Installat
     found.context("cannot read the Deployment of the controller, which names its image")
 }
 
-fn workload_kind<K: RunsPipelines>(
+fn workload_kind<K: WorkloadKind>(
     audience: Audience,
     operator: Operator<ClusterFeatures>,
 ) -> Operator<ClusterFeatures> {
-    let types = owned::owned_types(K::KIND_OF_RUNNER, true);
-    let rules = || lockstep_vector_controller::rbac_rules(K::KIND_OF_RUNNER);
+    let types = owned::owned_types(K::ROLE, true);
+    let rules = || lockstep_vector_controller::rbac_rules(K::ROLE);
     operator.kind_that_owns(
         audience,
         &types,

@@ -15,6 +15,9 @@ pub const NAMESPACE: &str = "victim";
 /// namespace `victim-p` have the same names as those of the first one.
 const PIPELINES: [(&str, &str); 2] = [(NAMESPACE, "p-q"), (SHARED, "served")];
 
+/// Names of the components of each.
+const COMPONENTS: [&str; 3] = ["in", "t", "out"];
+
 /// Name of its Secrets.
 const SECRET: &str = "neighbours";
 
@@ -181,9 +184,10 @@ async fn is_reconciled(env: &TestEnv, workload: &str, namespace: &str) -> Result
     reconciled.map_err(|_| format!("{workload} is not reconciled: {last}"))
 }
 
-/// Returns true if a component belongs to this tenant.
+/// Returns true if a component belongs to this tenant. Those of another pipeline may begin with the same words.
 fn is_its_own(id: &str) -> bool {
     let [(of_agents, agents), (of_served, served)] = PIPELINES;
-    id.starts_with(&format!("{of_agents}-{agents}-"))
-        || id.starts_with(&format!("{of_served}__{served}__"))
+    let name = id.strip_prefix(&format!("{of_agents}-{agents}-"));
+    let name = name.or_else(|| id.strip_prefix(&format!("{of_served}__{served}__")));
+    name.is_some_and(|name| COMPONENTS.contains(&name))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lockstep_vector_config::{Catalogue, VectorVersion};
 use serde_json::Value;
 
-use crate::runner_release::{self, ImageRelease, RunnerRelease};
 use crate::tenancy::policy::Section;
+use crate::workload_release::{self, ImageRelease, WorkloadRelease};
 
 /// Catalogues of the versions of Vector for which pipelines can be validated: those that are compiled into the program,
 /// and others.
@@ -29,7 +29,7 @@ impl Catalogues {
     /// Returns the version that the image of a workload names and of which there is no catalogue, with the image.
     #[must_use]
     pub fn missing_of_workload(&self, workload: &Value) -> Option<(VectorVersion, String)> {
-        let image = runner_release::image_of_workload(workload)?;
+        let image = workload_release::image_of_workload(workload)?;
         match ImageRelease::of_workload(workload) {
             ImageRelease::Named(version) if self.get(version).is_none() => {
                 Some((version, image.to_owned()))
@@ -63,12 +63,12 @@ impl Catalogues {
     #[must_use]
     pub fn digest_for_pipeline(&self, settings: Option<&Value>, related: Option<&Value>) -> u64 {
         let preferred = self.preferred(Section::of(settings).version);
-        let releases = runner_release::of_runners(related);
-        let of_runners = releases.iter().map(|runner| {
-            let known = self.of_release(runner.release);
+        let releases = workload_release::of_workloads(related);
+        let of_workloads = releases.iter().map(|workload| {
+            let known = self.of_release(workload.release);
             known.unwrap_or(preferred).digest()
         });
-        combined(of_runners.chain([preferred.digest()]))
+        combined(of_workloads.chain([preferred.digest()]))
     }
 
     /// Returns a fingerprint of the catalogue that the result for a workload depends on.
@@ -129,15 +129,15 @@ impl Catalogues {
 
     /// Returns the catalogues for which a pipeline is validated: those of the releases of the workloads that run it, and
     /// the one of the `version` that the policy sets if no workload runs it or the catalogue of one is not known.
-    pub(crate) fn of_runners(
+    pub(crate) fn of_workloads(
         &self,
         version: Option<VectorVersion>,
-        releases: &[RunnerRelease],
+        releases: &[WorkloadRelease],
     ) -> Vec<UsedCatalogue> {
         let of_image = |release| self.of_image(release, version);
         let mut used: Vec<_> = releases
             .iter()
-            .map(|runner| of_image(runner.release))
+            .map(|workload| of_image(workload.release))
             .collect();
         if used.is_empty() {
             used.push(of_image(ImageRelease::Unset));

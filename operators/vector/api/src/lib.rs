@@ -15,12 +15,12 @@ mod component_namespace;
 mod namespace_audit;
 pub mod port_allocation;
 mod rules;
-mod runner_release;
 pub mod selection;
 mod tenancy;
 mod types;
 mod vector_release;
 pub mod workload_namespace;
+mod workload_release;
 
 pub use crate::catalogues::{Catalogues, UsedCatalogue};
 pub use crate::change_preview::{ChangePreview, PreviewChange};
@@ -31,19 +31,21 @@ pub use crate::tenancy::policy::{WorkloadLimits, is_exact, is_kaasops};
 pub use crate::tenancy::quota;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
-    Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,
-    DisruptionBudget, EventCollector, EvictionPolicy, Persistence, VectorAggregator,
-    VectorAggregatorSpec,
+    ClusterVectorAggregator, ClusterVectorAggregatorSpec, VectorAggregator, VectorAggregatorSpec,
+};
+pub use crate::types::aggregator_settings::{
+    Aggregator, Autoscaling, DisruptionBudget, EventCollector, EvictionPolicy, Persistence,
 };
 pub use crate::types::pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, PipelineWorkload, SecretKind,
     SecretSource, VectorPipeline,
 };
-pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
     Api, ComponentNames, ConfigCheck, ConfigCheckMode, NotLoaded, PipelineSelector, PullPolicy,
     Reload, Workload, WorkloadStatus,
 };
+pub use crate::types::workload_kind::WorkloadKind;
+pub use crate::types::workload_role::WorkloadRole;
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
     Catalogue, CatalogueError, Check, Component, ComponentKind, ComponentLimits, Diagnostic, Entry,

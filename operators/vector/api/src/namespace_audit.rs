@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::port_allocation::PIPELINES;
 use crate::selection::{self, SelectablePipeline};
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 use crate::workload_namespace::{
     WORKLOAD_NAMESPACES_ARGUMENT, is_marked, mark_command, namespace_of_owned_objects,
 };
@@ -49,7 +49,7 @@ impl NamespaceAudit {
                 let (keys, pipeline) = selection::index_selectable(object);
                 let sources = pipeline.spec["sources"].as_object().into_iter().flatten();
                 let mut types = sources.map(|(_, source)| &source["type"]);
-                let is_of_aggregators = pipeline.role == Some(RunnerKind::Aggregator);
+                let is_of_aggregators = pipeline.role == Some(WorkloadRole::Aggregator);
                 if is_of_aggregators && types.any(|type_| type_ == "kubernetes_logs") {
                     self.log_pipelines.push((keys, pipeline));
                 }
@@ -114,7 +114,7 @@ impl NamespaceAudit {
         if workload["kind"] != "VectorAggregator" {
             return true;
         }
-        let keys = selection::keys(workload, RunnerKind::Aggregator);
+        let keys = selection::keys(workload, WorkloadRole::Aggregator);
         let mut pipelines = self.log_pipelines.iter();
         pipelines.any(|(of_pipeline, pipeline)| {
             keys.iter().any(|key| of_pipeline.contains(key))

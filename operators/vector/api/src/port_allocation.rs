@@ -14,11 +14,11 @@ mod intra_pipeline;
 pub(crate) mod labels;
 mod listener;
 mod name_collision;
-pub(crate) mod runner;
 mod snapshot;
 pub(crate) mod status_view;
 #[cfg(test)]
 mod tests;
+pub(crate) mod workload_facts;
 
 use std::collections::BTreeSet;
 
@@ -32,13 +32,13 @@ pub use crate::port_allocation::conflict::shared;
 use crate::port_allocation::conflict::{AddressConflict, SharedAddresses};
 pub use crate::port_allocation::endpoint::ListenEndpoint;
 use crate::port_allocation::name_collision::NameCollision;
-pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;
 use crate::port_allocation::status_view::{is_being_deleted, role, together};
+pub use crate::port_allocation::workload_facts::WorkloadFacts;
 use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::policy::is_kaasops;
 use crate::types::pipeline::Pipeline;
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 use crate::vector_release;
 use crate::vector_release::VECTOR_VERSION;
 use crate::workload_namespace;
@@ -46,8 +46,8 @@ use crate::workload_namespace;
 /// Kinds of pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
 
-/// Kinds of runners: Vector workloads that run pipelines.
-pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
+/// Kinds of workloads: Vector workloads that run pipelines.
+pub const WORKLOADS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
 
 /// Rule that reports address conflicts with other pipelines.
 pub const ADDRESS_FREE: &str = "listen-address-conflict";
@@ -88,7 +88,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 4] {
                 VECTOR_VERSION,
                 "The workloads that run the pipeline have the release of Vector that it is validated for; the controller and `lockstep audit`, which know the workloads, report others.",
                 |context, diagnostics| {
-                    vector_release::validate_runners(CachedValidation::of(context), diagnostics);
+                    vector_release::validate_workloads(CachedValidation::of(context), diagnostics);
                 },
             )
         },
@@ -109,11 +109,11 @@ fn address_free<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Dia
         let AddressConflict {
             address,
             by,
-            runner,
+            workload,
             ..
         } = taken;
         let detail = format!(
-            "{address} is already used by {by} in the Pods of {runner}; use another port, or change the labels of the pipeline so that another Vector runs it"
+            "{address} is already used by {by} in the Pods of {workload}; use another port, or change the labels of the pipeline so that another Vector runs it"
         );
         let path = FieldPath::new(taken.at);
         diagnostics.push(FieldError::invalid(path, taken.endpoint, detail));
@@ -145,9 +145,9 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     keys.into_iter().collect()
 }
 
-/// Returns the index key of the runners that may run a pipeline, or none if no role can run it.
+/// Returns the index key of the workloads that may run a pipeline, or none if no role can run it.
 #[must_use]
-pub fn runners(pipeline: &Value) -> Option<String> {
+pub fn workloads(pipeline: &Value) -> Option<String> {
     role(pipeline).map(|role| together(pipeline, role))
 }
 
@@ -167,27 +167,27 @@ pub fn index_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     (keys.into_iter().collect(), claims)
 }
 
-/// Returns the index key of only this pipeline: a change of its labels changes its runners, even if its claims stay the
+/// Returns the index key of only this pipeline: a change of its labels changes its workloads, even if its claims stay the
 /// same.
 fn itself(pipeline: &Value) -> Option<String> {
-    runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
+    workloads(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
 }
 
-/// Returns the index entry of a runner: its index key and the facts that pipelines need. One that runs nothing has no key:
+/// Returns the index entry of a workload: its index key and the facts that pipelines need. One that runs nothing has no key:
 /// otherwise, its author could make the pipelines of others compete for an address.
 #[must_use]
-pub fn index_runner(runner: &Value) -> (Vec<String>, Runner) {
-    let role = if runner["kind"] == "Vector" {
-        RunnerKind::Agent
+pub fn index_workload(workload: &Value) -> (Vec<String>, WorkloadFacts) {
+    let role = if workload["kind"] == "Vector" {
+        WorkloadRole::Agent
     } else {
-        RunnerKind::Aggregator
+        WorkloadRole::Aggregator
     };
-    let runs = !is_being_deleted(runner) && !workload_namespace::runs_nothing(runner);
-    let keys = runs.then(|| together(runner, role));
-    (keys.into_iter().collect(), Runner::new(runner))
+    let runs = !is_being_deleted(workload) && !workload_namespace::runs_nothing(workload);
+    let keys = runs.then(|| together(workload, role));
+    (keys.into_iter().collect(), WorkloadFacts::new(workload))
 }
 
-/// Returns the runners of a pipeline from what it [shares](shared).
+/// Returns the workloads of a pipeline from what it [shares](shared).
 #[must_use]
 pub fn run_by(shared: &Value) -> Vec<String> {
     let shared = SharedAddresses::deserialize(shared);

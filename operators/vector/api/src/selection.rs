@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
-use crate::port_allocation::runner::Runner;
 use crate::port_allocation::status_view::{
     ValidationState, former_role, is_being_deleted, name, role, text, together, validation_state,
 };
+use crate::port_allocation::workload_facts::WorkloadFacts;
 use crate::types::pipeline::PipelineWorkload;
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Pipeline, as far as the workloads that may run it depend on it.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct SelectablePipeline {
     /// Spec.
     pub spec: Value,
     /// Role of the workloads that run it. None if no workload can.
-    pub role: Option<RunnerKind>,
+    pub role: Option<WorkloadRole>,
     /// If true, this generation was validated and is valid. Otherwise, the pipeline runs as it last ran.
     pub is_valid: bool,
     /// Generations that workloads run of it, from its status.
@@ -105,7 +105,7 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
 /// selector tells, and those whose status names it. A pipeline that is under neither key has nothing to do with it, so
 /// that a change of it costs the workload nothing.
 #[must_use]
-pub fn keys(workload: &Value, kind: RunnerKind) -> Vec<String> {
+pub fn keys(workload: &Value, kind: WorkloadRole) -> Vec<String> {
     let group = together(workload, kind);
     let selector = labels::of(workload.pointer("/spec/selector/matchLabels"));
     // A pipeline without the label is selected, too, if the value is empty.
@@ -133,7 +133,7 @@ pub fn workload_name(workload: &Value) -> String {
 /// Returns true if the selector of a workload selects a pipeline.
 #[must_use]
 pub fn selects(workload: &Value, pipeline: &SelectablePipeline) -> bool {
-    Runner::new(workload).runs(&pipeline.labels)
+    WorkloadFacts::new(workload).runs(&pipeline.labels)
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
         let (groups, entry) = index_selectable(&pipeline(&status));
         let groups: Vec<_> = groups.iter().filter(|key| !key.contains('=')).collect();
         assert_eq!(groups, ["agent", "aggregator n"]);
-        assert_eq!(entry.role, Some(RunnerKind::Agent));
+        assert_eq!(entry.role, Some(WorkloadRole::Agent));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             let mut pipeline = pipeline(&Value::Null);
             pipeline["metadata"]["labels"] = labels.clone().into();
             let (indexed, entry) = index_selectable(&pipeline);
-            let keys = keys(&workload, RunnerKind::Agent);
+            let keys = keys(&workload, WorkloadRole::Agent);
             let is_found = keys.iter().any(|key| indexed.contains(key));
             if selects(&workload, &entry) {
                 assert!(is_found, "{selector:?} {labels:?}");
@@ -252,7 +252,7 @@ mod tests {
     fn a_workload_finds_a_pipeline_whose_status_names_it_whatever_its_labels_are() {
         let workload = json!({"kind": "Vector", "metadata": {"name": "v", "namespace": "n"},
             "spec": {"selector": {"matchLabels": {"team": "b"}}}});
-        let keys = keys(&workload, RunnerKind::Agent);
+        let keys = keys(&workload, WorkloadRole::Agent);
         let finds = |status: &Value| {
             let indexed = index_selectable(&pipeline(status)).0;
             keys.iter().any(|key| indexed.contains(key))
@@ -269,7 +269,7 @@ mod tests {
         let aggregator =
             json!({"kind": "VectorAggregator", "metadata": {"name": "v", "namespace": "n"}});
         assert_eq!(
-            keys(&aggregator, RunnerKind::Aggregator),
+            keys(&aggregator, WorkloadRole::Aggregator),
             ["aggregator n", "run by VectorAggregator n/v"]
         );
     }

@@ -21,7 +21,7 @@ use crate::rules::cached_validation::{CachedValidation, push_all};
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
 const LABELS: &str =
@@ -146,12 +146,12 @@ fn secret_rule<K: Pipeline>(
 
 fn kinds<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let sources = context.object.spec().sources.as_ref();
-    let role = sources.and_then(RunnerKind::of);
+    let role = sources.and_then(WorkloadRole::of);
     each(context, |component, path, policy| {
         let Some(kind) = component.kind() else { return };
         // Beside sources of aggregators, too, a source of agents reads the host of its process.
         let is_agents = component.family == ComponentKind::Source
-            && (role == Some(RunnerKind::Agent) || RunnerKind::is_only_for_agents(kind));
+            && (role == Some(WorkloadRole::Agent) || WorkloadRole::is_only_for_agents(kind));
         let detail = if policy.denied(component.family).contains(kind) {
             format!(
                 "{}s of this type are denied for tenants; an administrator can use one in a ClusterVectorPipeline, or allow the type in the policy",

@@ -5,9 +5,9 @@ use lockstep_vector_config::{Catalogue, VRL_VERSION, VectorVersion};
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::context;
-use crate::runner_release::{ImageRelease, RunnerRelease};
 use crate::tenancy::policy::Section;
-use crate::types::runs_vector::RunsVector;
+use crate::types::workload_kind::WorkloadKind;
+use crate::workload_release::{ImageRelease, WorkloadRelease};
 
 /// Rule about the Vector release of a workload or of the workloads that run a pipeline.
 pub const VECTOR_VERSION: &str = "vector-version";
@@ -21,7 +21,7 @@ fn description(catalogue: &Catalogue) -> String {
 }
 
 /// Returns the rule about the image of a workload.
-pub(crate) fn workload_rule<K: RunsVector>() -> Rule<K> {
+pub(crate) fn workload_rule<K: WorkloadKind>() -> Rule<K> {
     Rule {
         id: VECTOR_VERSION,
         description: "The image contains the release of Vector that pipelines are validated for.",
@@ -33,7 +33,7 @@ pub(crate) fn workload_rule<K: RunsVector>() -> Rule<K> {
 }
 
 /// Reports an image with a release for which pipelines are not validated.
-fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+fn validate_image<K: WorkloadKind>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let workload = context.object.workload();
     let Some(image) = workload.and_then(|workload| workload.image.as_deref()) else {
         return;
@@ -75,7 +75,7 @@ fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut
 }
 
 /// Reports the workloads that run a pipeline with a release for which it is not validated.
-pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut Diagnostics) {
+pub(crate) fn validate_workloads(validation: &CachedValidation, diagnostics: &mut Diagnostics) {
     let mut report = |detail| {
         diagnostics.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
     };
@@ -90,8 +90,8 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
             "is validated for {validated}, because there is no catalogue of Vector {version}, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy"
         ));
     }
-    for RunnerRelease {
-        runner, release, ..
+    for WorkloadRelease {
+        workload, release, ..
     } in &validation.releases
     {
         match release {
@@ -100,13 +100,13 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
                 let mut validated_for = validation.catalogues.iter();
                 if !validated_for.any(|used| used.catalogue.number() == *version) {
                     report(format!(
-                        "is validated for {validated}, but {runner} runs it with Vector {version}, which may reject it; use an image of Vector {} there, or add a catalogue of Vector {version}",
+                        "is validated for {validated}, but {workload} runs it with Vector {version}, which may reject it; use an image of Vector {} there, or add a catalogue of Vector {version}",
                         Catalogue::shipped().version
                     ));
                 }
             }
             ImageRelease::Unknown => report(format!(
-                "is validated for {validated}, but the image of {runner}, which runs it, has no tag that names a release of Vector"
+                "is validated for {validated}, but the image of {workload}, which runs it, has no tag that names a release of Vector"
             )),
         }
     }

@@ -218,18 +218,18 @@ pub fn join(
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_api::WorkloadRole;
     use serde_json::json;
 
     use super::*;
     use crate::options::{ApiOptions, InternalMetrics};
 
     fn agent() -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Agent)
+        AssemblyOptions::new(WorkloadRole::Agent)
     }
 
     fn aggregator() -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Aggregator)
+        AssemblyOptions::new(WorkloadRole::Aggregator)
     }
 
     fn pipeline(namespace: &str, source: &Value) -> RunnablePipeline {

@@ -106,7 +106,7 @@ fn has_disk_buffer(sink: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::{ComponentNames, RunnerKind};
+    use lockstep_vector_api::{ComponentNames, WorkloadRole};
     use serde_json::json;
 
     use super::*;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn options(layout: DataLayout) -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Agent).in_layout(layout)
+        AssemblyOptions::new(WorkloadRole::Agent).in_layout(layout)
     }
 
     fn pipeline(namespace: Option<&str>, name: &str, sources: &Value) -> RunnablePipeline {

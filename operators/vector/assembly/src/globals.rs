@@ -1,6 +1,6 @@
 //! Global options, and components that belong to no pipeline.
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use serde_json::{Map, Value, json};
 
 use crate::isolation::KUBERNETES_LOGS;
@@ -56,14 +56,14 @@ pub(crate) fn metrics() -> OwnComponents {
 /// Returns the components of a configuration without pipelines: Vector does not start without a source and a sink.
 pub(crate) fn default_pipeline(options: &AssemblyOptions) -> OwnComponents {
     let (source, service) = match options.kind {
-        RunnerKind::Agent => {
+        WorkloadRole::Agent => {
             let mut source = json!({"type": KUBERNETES_LOGS});
             if options.use_api_server_cache {
                 source["use_apiserver_cache"] = true.into();
             }
             (source, None)
         }
-        RunnerKind::Aggregator => {
+        WorkloadRole::Aggregator => {
             let source = json!({"type": "vector", "address": format!("[::]:{DEFAULT_PORT}")});
             (source, Some(default_service()))
         }

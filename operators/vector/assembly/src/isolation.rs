@@ -2,7 +2,7 @@
 //!
 //! The rules of pipelines deny everything else. Here the same holds whatever was validated: a policy cannot turn it off.
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use serde_json::{Map, Value};
 
 /// Source that reads the logs of Pods.
@@ -19,10 +19,11 @@ pub(crate) fn restrict(
     id: &str,
     source: &mut Map<String, Value>,
     namespace: &str,
-    kind: RunnerKind,
+    kind: WorkloadRole,
 ) -> Result<(), String> {
     let is_type = |name: &str| source.get("type").is_some_and(|kind| kind == name);
-    let reads_node = |name: &str| kind == RunnerKind::Agent || RunnerKind::is_only_for_agents(name);
+    let reads_node =
+        |name: &str| kind == WorkloadRole::Agent || WorkloadRole::is_only_for_agents(name);
     if !is_type(KUBERNETES_LOGS) {
         let name = source
             .get("type")
@@ -62,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    fn restricted(source: &Value, kind: RunnerKind) -> Result<Value, String> {
+    fn restricted(source: &Value, kind: WorkloadRole) -> Result<Value, String> {
         let mut source = source.as_object().expect("a source").clone();
         restrict("in", &mut source, "a", kind)?;
         Ok(source.into())
@@ -77,7 +78,7 @@ mod tests {
             if let Some(selector) = selector {
                 source[NAMESPACE_SELECTOR] = selector.into();
             }
-            for kind in [RunnerKind::Agent, RunnerKind::Aggregator] {
+            for kind in [WorkloadRole::Agent, WorkloadRole::Aggregator] {
                 assert_eq!(restricted(&source, kind), Ok(expected.clone()));
             }
         }
@@ -92,7 +93,7 @@ mod tests {
             ("insert_namespace_fields", json!(false)),
         ] {
             let source = json!({"type": "kubernetes_logs", option: value});
-            let error = restricted(&source, RunnerKind::Agent).expect_err("an error");
+            let error = restricted(&source, WorkloadRole::Agent).expect_err("an error");
             assert!(error.contains(option), "{error}");
         }
     }
@@ -107,11 +108,11 @@ mod tests {
         ] {
             let source = json!({"type": name});
             assert_eq!(
-                restricted(&source, RunnerKind::Agent).is_ok(),
+                restricted(&source, WorkloadRole::Agent).is_ok(),
                 of_agents,
                 "{name}"
             );
-            let found = restricted(&source, RunnerKind::Aggregator);
+            let found = restricted(&source, WorkloadRole::Aggregator);
             assert_eq!(found.is_ok(), of_aggregators, "{name}");
         }
     }

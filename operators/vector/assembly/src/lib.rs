@@ -44,4 +44,4 @@ pub use crate::render::render;
 pub use crate::secrets::{SecretReference, SecretValues};
 pub use crate::services::{PipelineService, Protocol, SERVICE_NAME, ServicePort};
 pub use crate::start_check::{Checked, Extent, StartCheck, StartError};
-pub use lockstep_vector_api::{ComponentNames, RunnerKind};
+pub use lockstep_vector_api::{ComponentNames, WorkloadRole};

@@ -249,7 +249,7 @@ fn route(input: &str, routes: Map<String, Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_api::WorkloadRole;
 
     use super::*;
     use crate::assembly::assemble;
@@ -274,7 +274,7 @@ mod tests {
     fn merged(pipelines: &[RunnablePipeline]) -> Value {
         let options = AssemblyOptions {
             merge_sources: true,
-            ..AssemblyOptions::new(RunnerKind::Agent)
+            ..AssemblyOptions::new(WorkloadRole::Agent)
         };
         assemble(&options, pipelines).config
     }
@@ -420,7 +420,7 @@ mod tests {
     fn the_name_of_a_source_depends_on_no_other_pipeline_and_on_no_option_of_the_workload() {
         let options = AssemblyOptions {
             merge_sources: true,
-            ..AssemblyOptions::new(RunnerKind::Agent)
+            ..AssemblyOptions::new(WorkloadRole::Agent)
         };
         let cached = AssemblyOptions {
             use_api_server_cache: true,
@@ -444,7 +444,7 @@ mod tests {
             let pipelines: Vec<_> = names.map(|name| logs(&name, "p")).collect();
             let options = AssemblyOptions {
                 merge_sources: true,
-                ..AssemblyOptions::new(RunnerKind::Agent)
+                ..AssemblyOptions::new(WorkloadRole::Agent)
             };
             let assembly = assemble(&options, &pipelines);
             let own = assembly.config["sources"].as_object().map_or(0, Map::len) - 1;

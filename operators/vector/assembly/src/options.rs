@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use lockstep_vector_api::{ComponentNames, RunnerKind};
+use lockstep_vector_api::{ComponentNames, WorkloadRole};
 use lockstep_vector_config::Catalogue;
 
 use crate::layout::DataLayout;
@@ -13,7 +13,7 @@ use crate::layout::DataLayout;
 #[derive(Clone)]
 pub struct AssemblyOptions {
     /// Agents or aggregators.
-    pub kind: RunnerKind,
+    pub kind: WorkloadRole,
     /// Names of components.
     pub component_names: ComponentNames,
     /// Catalogue of the workload's version of Vector. It knows the outputs of each component.
@@ -33,7 +33,7 @@ pub struct AssemblyOptions {
 impl AssemblyOptions {
     /// Returns the defaults of a kind of workload.
     #[must_use]
-    pub fn new(kind: RunnerKind) -> Self {
+    pub fn new(kind: WorkloadRole) -> Self {
         Self {
             kind,
             component_names: ComponentNames::default(),

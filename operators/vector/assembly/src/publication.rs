@@ -142,7 +142,7 @@ fn file_of(pipeline: &PipelineKey, number: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_api::WorkloadRole;
     use serde_json::json;
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
         });
         let options = AssemblyOptions {
             internal_metrics: Some(InternalMetrics::ReplacedByAll),
-            ..AssemblyOptions::new(RunnerKind::Agent)
+            ..AssemblyOptions::new(WorkloadRole::Agent)
         };
         assemble(&options, &pipelines.collect::<Vec<_>>())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstep_vector_api::{PipelineSpec, RunnerKind};
+use lockstep_vector_api::{PipelineSpec, WorkloadRole};
 use lockstep_vector_config::{ComponentKind, components, output_names};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -102,7 +102,7 @@ fn part(
         sources.insert(id.to_owned(), source);
     }
     let event_source = events::sources(block(&config, ComponentKind::Source));
-    let service = (options.kind == RunnerKind::Aggregator)
+    let service = (options.kind == WorkloadRole::Aggregator)
         .then(|| {
             let first = event_source.first().copied();
             services::service(&key, &pipeline.annotations, &sources, first)
@@ -149,7 +149,7 @@ fn receive_events<'c>(
 ) -> Result<Option<(&'c str, Value)>, String> {
     match events::sources(block(config, ComponentKind::Source))[..] {
         [] => Ok(None),
-        [_] if options.kind == RunnerKind::Agent => {
+        [_] if options.kind == WorkloadRole::Agent => {
             Err("only aggregators receive Kubernetes Events".to_owned())
         }
         [id] => match port {
@@ -178,11 +178,11 @@ mod tests {
     }
 
     fn agent() -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Agent)
+        AssemblyOptions::new(WorkloadRole::Agent)
     }
 
     fn aggregator() -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Aggregator)
+        AssemblyOptions::new(WorkloadRole::Aggregator)
     }
 
     /// Returns the components of a part.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use lockstep_vector_api::port_allocation::ListenEndpoint;
 
 use crate::globals::METRICS_ADDRESS;
@@ -106,7 +106,7 @@ struct TakenEndpoint<'p> {
 
 /// Claims of Vector itself and of the parts that were selected.
 struct Taken<'p> {
-    role: RunnerKind,
+    role: WorkloadRole,
     endpoints: Vec<TakenEndpoint<'p>>,
     names: BTreeMap<&'p str, Owner<'p>>,
     sockets: BTreeMap<&'p str, Owner<'p>>,
@@ -247,7 +247,7 @@ mod tests {
     use crate::secrets::SecretValues;
 
     fn aggregator() -> AssemblyOptions {
-        AssemblyOptions::new(RunnerKind::Aggregator)
+        AssemblyOptions::new(WorkloadRole::Aggregator)
     }
 
     fn part(
@@ -309,7 +309,7 @@ mod tests {
     fn of_two_pipelines_with_one_name_joined_by_dashes_the_later_is_left_out() {
         let options = AssemblyOptions {
             component_names: ComponentNames::Dashes,
-            ..AssemblyOptions::new(RunnerKind::Agent)
+            ..AssemblyOptions::new(WorkloadRole::Agent)
         };
         let logs = json!({"in": {"type": "kubernetes_logs"}});
         let parts = [
@@ -401,7 +401,7 @@ mod tests {
     fn a_running_pipeline_keeps_its_names_addresses_and_sockets() {
         let dashes = AssemblyOptions {
             component_names: ComponentNames::Dashes,
-            ..AssemblyOptions::new(RunnerKind::Agent)
+            ..AssemblyOptions::new(WorkloadRole::Agent)
         };
         let logs = json!({"in": {"type": "kubernetes_logs"}});
         let socket = json!({"in": {"type": "socket", "mode": "unix_stream", "path": "/tmp/x"}});

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use glob::Pattern;
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, ComponentNames, PipelineKey, PipelinePart, RunnablePipeline,
-    RunnerKind, assemble,
+    WorkloadRole, assemble,
 };
 use lockstep_vector_config::{ComponentKind, components, output_names};
 use proptest::prelude::*;
@@ -101,9 +101,9 @@ fn pipelines(namespace: &'static str) -> impl Strategy<Value = Vec<RunnablePipel
 fn options() -> impl Strategy<Value = AssemblyOptions> {
     (any::<bool>(), any::<bool>()).prop_map(|(is_agent, has_dashes)| {
         let kind = if is_agent {
-            RunnerKind::Agent
+            WorkloadRole::Agent
         } else {
-            RunnerKind::Aggregator
+            WorkloadRole::Aggregator
         };
         let component_names = if has_dashes {
             ComponentNames::Dashes
@@ -192,7 +192,7 @@ proptest! {
                 }
             }
         }
-        if options.component_names == ComponentNames::Underscores && options.kind == RunnerKind::Agent {
+        if options.component_names == ComponentNames::Underscores && options.kind == WorkloadRole::Agent {
             prop_assert_eq!(first.len(), alone.len());
         }
     }
@@ -250,7 +250,7 @@ fn most_random_pipelines_are_part_of_a_configuration() {
             .new_tree(&mut runner)
             .expect("pipelines")
             .current();
-        let assembly = assemble(&AssemblyOptions::new(RunnerKind::Aggregator), &all);
+        let assembly = assemble(&AssemblyOptions::new(WorkloadRole::Aggregator), &all);
         parts += assembly.parts.len();
         let sinks = assembly.parts.iter().flat_map(|part| part.sinks.values());
         matched += sinks

@@ -14,15 +14,16 @@ use std::sync::Arc;
 
 use lockstep_shared_validation::decode;
 use lockstep_vector_api::{
-    Catalogue, ChangePreview, ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator,
+    Catalogue, ChangePreview, ClusterVectorAggregator, Vector, VectorAggregator, WorkloadKind,
+    WorkloadRole,
 };
 use lockstep_vector_assembly::{Assembly, AssemblyOptions, assemble};
 use serde_json::Value;
 
 use crate::owned::{
-    Change, ChangeAction, Cluster, ClusterScopedNames, ObservedAggregator, Publication,
+    self, Change, ChangeAction, Cluster, ClusterScopedNames, ObservedAggregator, Publication,
 };
-use crate::run::{DATA_DIRECTORY_FIELD, RunsPipelines, assembly_options, files, wants_moves};
+use crate::run::{DATA_DIRECTORY_FIELD, assembly_options, files, is_persistent, wants_moves};
 
 /// Kinds of the object that runs Vector.
 const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
@@ -38,7 +39,7 @@ pub fn preview_change(kind: &str, old: &Value, new: &Value) -> Option<ChangePrev
     }
 }
 
-fn of<K: RunsPipelines>(old: &Value, new: &Value) -> Option<ChangePreview> {
+fn of<K: WorkloadKind>(old: &Value, new: &Value) -> Option<ChangePreview> {
     // Where the data is, it stays, unless one of them says something else.
     let directory = old["status"][DATA_DIRECTORY_FIELD].as_str();
     let [before, after] =
@@ -86,13 +87,13 @@ struct Desired {
 
 impl Desired {
     /// Returns the objects, or none if there are no valid ones.
-    fn new<K: RunsPipelines>(object: &K, data_directory: Option<&str>) -> Option<Self> {
+    fn new<K: WorkloadKind>(object: &K, data_directory: Option<&str>) -> Option<Self> {
         let options = assembly_options(object, Arc::clone(Catalogue::shipped()));
         let assembly = assemble(&options, &[]);
         let workload = object.workload();
         let is_compressed = workload.and_then(|it| it.compress_config_file);
         let files = files(
-            K::KIND_OF_RUNNER,
+            K::ROLE,
             &assembly,
             is_compressed.unwrap_or_default(),
             &BTreeSet::new(),
@@ -110,13 +111,13 @@ impl Desired {
             cluster_scoped_names: ClusterScopedNames::default(),
         };
         let observed = ObservedAggregator::default();
-        let owned = object.owned_objects(&publication, &cluster, &observed);
+        let owned = owned::objects(object, &publication, &cluster, &observed);
         let mut children = owned.ok()?.children.into_iter();
         let runs_vector = |child: &Value| WORKLOADS.iter().any(|kind| child["kind"] == *kind);
         Some(Self {
             workload: children.find(runs_vector)?,
             moves_data: wants_moves(object)
-                && (K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent()),
+                && (K::ROLE == WorkloadRole::Agent || is_persistent(object)),
             options,
             assembly,
         })

@@ -16,8 +16,8 @@ pub use crate::learning::{
     VersionToLearn,
 };
 pub use crate::run::{
-    CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, QuotaAudit, RunsPipelines,
-    WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadNamespaces, WorkloadPods, WorkloadReconciler,
+    CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, QuotaAudit, WORKLOAD_PODS,
+    WORKLOAD_PODS_HELP, WorkloadNamespaces, WorkloadPods, WorkloadReconciler,
     controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

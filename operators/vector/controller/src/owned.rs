@@ -44,6 +44,7 @@ mod last_change;
 mod load_report;
 mod observed;
 mod owned_types;
+mod owned_workload;
 mod persistence;
 mod pod;
 mod pod_monitor;
@@ -54,7 +55,6 @@ mod quantity;
 mod rbac;
 mod replicas;
 mod resources;
-mod runner;
 mod secret_assets;
 mod service;
 mod stateful_set;
@@ -94,108 +94,74 @@ pub(crate) use crate::owned::validator::{name as validator_name, pod_labels as v
 pub(crate) use crate::owned::volumes::live_data_directory;
 
 use kube::ResourceExt;
-use lockstep_vector_api::{
-    Aggregator, ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator, Workload,
-};
+use lockstep_vector_api::{Aggregator, Workload, WorkloadKind};
 
-use crate::owned::runner::Runner;
+use crate::owned::owned_workload::OwnedWorkload;
 
-/// Returns the objects that run the agents of a [`Vector`].
-pub fn of_vector(
-    vector: &Vector,
+/// Returns the objects that a workload consists of. Those of a cluster-scoped one are in its `resourceNamespace`.
+///
+/// # Errors
+///
+/// There are no valid ones.
+pub fn objects<K: WorkloadKind>(
+    object: &K,
     publication: &Publication,
     cluster: &Cluster,
+    observed: &ObservedAggregator<'_>,
 ) -> Result<OwnedObjects, OwnedObjectsError> {
     let default = Workload::default();
-    let runner = Runner {
-        kind: RunnerKind::Agent,
-        name: vector.name_any(),
-        namespace: vector.namespace().unwrap_or_default(),
-        workload: vector.spec.agent.as_ref().unwrap_or(&default),
+    let namespace = object.resource_namespace().map(str::to_owned);
+    let workload = OwnedWorkload {
+        role: K::ROLE,
+        name: object.name_any(),
+        namespace: namespace
+            .or_else(|| object.namespace())
+            .ok_or(OwnedObjectsError::NoNamespace)?,
+        settings: object.workload().unwrap_or(&default),
         publication,
         cluster,
         check: None,
     };
     let mut objects = OwnedObjects::default();
-    objects.extend(rbac::of_runner(&runner));
-    objects.extend(configuration_secret::of(&runner)?);
-    objects.extend(secret_assets::of(&runner)?);
-    objects.extend(data_migration::secret(&runner)?);
-    objects.extend(service::of_agent(&runner));
-    objects.extend([daemon_set::of(&runner)]);
-    objects.extend(pod_monitor::of(&runner));
-    objects.extend(config_check::of(&runner)?);
-    objects.extend(validator::of(&runner)?);
+    objects.extend(rbac::of_workload(&workload));
+    objects.extend(configuration_secret::of(&workload)?);
+    objects.extend(secret_assets::of(&workload)?);
+    objects.extend(data_migration::secret(&workload)?);
+    match object.aggregator() {
+        None => {
+            objects.extend(service::of_agent(&workload));
+            objects.extend([daemon_set::of(&workload)]);
+        }
+        Some(aggregator) => add_aggregator(&mut objects, &workload, aggregator, observed)?,
+    }
+    objects.extend(pod_monitor::of(&workload));
+    objects.extend(config_check::of(&workload)?);
+    objects.extend(validator::of(&workload)?);
     Ok(objects)
 }
 
-/// Returns the objects that run a [`VectorAggregator`].
-pub fn of_aggregator(
-    aggregator: &VectorAggregator,
-    publication: &Publication,
-    cluster: &Cluster,
-    observed: &ObservedAggregator<'_>,
-) -> Result<OwnedObjects, OwnedObjectsError> {
-    let runner = Runner {
-        kind: RunnerKind::Aggregator,
-        name: aggregator.name_any(),
-        namespace: aggregator.namespace().unwrap_or_default(),
-        workload: &aggregator.spec.aggregator.workload,
-        publication,
-        cluster,
-        check: None,
-    };
-    of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
-}
-
-/// Returns the objects that run a [`ClusterVectorAggregator`]. They are in its `resourceNamespace`.
-pub fn of_cluster_aggregator(
-    aggregator: &ClusterVectorAggregator,
-    publication: &Publication,
-    cluster: &Cluster,
-    observed: &ObservedAggregator<'_>,
-) -> Result<OwnedObjects, OwnedObjectsError> {
-    let namespace = aggregator.spec.resource_namespace.clone();
-    let runner = Runner {
-        kind: RunnerKind::Aggregator,
-        name: aggregator.name_any(),
-        namespace: namespace.ok_or(OwnedObjectsError::NoNamespace)?,
-        workload: &aggregator.spec.aggregator.workload,
-        publication,
-        cluster,
-        check: None,
-    };
-    of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
-}
-
-fn of_aggregator_runner(
-    runner: &Runner<'_>,
+/// Adds the objects that only aggregators have.
+fn add_aggregator(
+    objects: &mut OwnedObjects,
+    workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
-) -> Result<OwnedObjects, OwnedObjectsError> {
-    let mut objects = OwnedObjects::default();
-    objects.extend(rbac::of_runner(runner));
-    objects.extend(configuration_secret::of(runner)?);
-    objects.extend(secret_assets::of(runner)?);
-    objects.extend(data_migration::secret(runner)?);
-    let services = service::PipelineServices::of(runner);
+) -> Result<(), OwnedObjectsError> {
+    let services = service::PipelineServices::of(workload);
     objects.notices.extend(services.notices.iter().cloned());
     objects.extend(service::of_aggregator(
-        runner, aggregator, &services, observed,
+        workload, aggregator, &services, observed,
     ));
     if persistence::is_enabled(aggregator) {
-        let (stateful_set, notice) = stateful_set::of(runner, aggregator, observed)?;
+        let (stateful_set, notice) = stateful_set::of(workload, aggregator, observed)?;
         objects.extend([stateful_set]);
         objects.notices.extend(notice);
     } else {
-        objects.extend([deployment::of(runner, aggregator, observed)]);
+        objects.extend([deployment::of(workload, aggregator, observed)]);
     }
-    objects.extend(observed.predecessor(runner, aggregator));
-    objects.extend(pod_monitor::of(runner));
-    objects.extend(event_collector::of(runner, aggregator, &services));
-    objects.extend(autoscaler::of(runner, aggregator));
-    objects.extend(disruption_budget::of(runner, aggregator));
-    objects.extend(config_check::of(runner)?);
-    objects.extend(validator::of(runner)?);
-    Ok(objects)
+    objects.extend(observed.predecessor(workload, aggregator));
+    objects.extend(event_collector::of(workload, aggregator, &services));
+    objects.extend(autoscaler::of(workload, aggregator));
+    objects.extend(disruption_budget::of(workload, aggregator));
+    Ok(())
 }

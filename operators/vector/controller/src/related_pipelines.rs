@@ -1,4 +1,4 @@
-//! Related objects of a pipeline, from watches: other pipelines of the same Vector, and runners.
+//! Related objects of a pipeline, from watches: other pipelines of the same Vector, and workloads.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use lockstep_vector_api::port_allocation;
 use serde_json::Value;
 
-/// Kinds of pipelines and of runners that are related to a pipeline. Kinds that are not installed are left out.
+/// Kinds of pipelines and of workloads that are related to a pipeline. Kinds that are not installed are left out.
 pub(crate) struct RelatedPipelines {
     pipelines: Vec<ApiResource>,
-    runners: Vec<ApiResource>,
+    workloads: Vec<ApiResource>,
 }
 
 impl RelatedPipelines {
@@ -19,19 +19,19 @@ impl RelatedPipelines {
             let of_these = |resource: &&ApiResource| kinds.contains(&resource.kind.as_str());
             installed.iter().filter(of_these).cloned().collect()
         };
-        let runners: Vec<_> = of(port_allocation::RUNNERS);
+        let workloads: Vec<_> = of(port_allocation::WORKLOADS);
         Self {
-            // Without runners, pipelines share nothing.
-            pipelines: if runners.is_empty() {
+            // Without workloads, pipelines share nothing.
+            pipelines: if workloads.is_empty() {
                 Vec::new()
             } else {
                 of(port_allocation::PIPELINES)
             },
-            runners,
+            workloads,
         }
     }
 
-    /// Returns the watches. A changed pipeline triggers only the pipelines that share a port with it; a changed runner
+    /// Returns the watches. A changed pipeline triggers only the pipelines that share a port with it; a changed workload
     /// triggers the pipelines of its group: it may run others now, or have another release of Vector.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
@@ -40,13 +40,13 @@ impl RelatedPipelines {
             })
             .index_by(port_allocation::index_pipeline)
         });
-        let runners = self.runners.iter().map(|resource| {
+        let workloads = self.workloads.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
-                references(port_allocation::runners(pipeline))
+                references(port_allocation::workloads(pipeline))
             })
-            .index_by(port_allocation::index_runner)
+            .index_by(port_allocation::index_workload)
         });
-        pipelines.chain(runners).collect()
+        pipelines.chain(workloads).collect()
     }
 
     /// Returns what a pipeline shares with others.
@@ -55,15 +55,15 @@ impl RelatedPipelines {
         pipeline: &Value,
         related: RelatedObjects<'_>,
     ) -> Result<Value, ReconcileError> {
-        let Some(key) = port_allocation::runners(pipeline) else {
+        let Some(key) = port_allocation::workloads(pipeline) else {
             return Ok(Value::Null);
         };
-        let runners = indexed(related, &self.runners, &[key])?;
-        if runners.is_empty() {
+        let workloads = indexed(related, &self.workloads, &[key])?;
+        if workloads.is_empty() {
             return Ok(Value::Null);
         }
         let others = indexed(related, &self.pipelines, &port_allocation::keys(pipeline))?;
-        Ok(port_allocation::shared(pipeline, &others, &runners))
+        Ok(port_allocation::shared(pipeline, &others, &workloads))
     }
 }
 

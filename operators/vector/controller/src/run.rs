@@ -1,57 +1,43 @@
-//! Runs the pipelines of a workload.
+//! Runs the pipelines of a workload, in stages of a reconciliation:
 //!
 //! ```text
-//! workload + selected pipelines + parts that run now ─► configuration ─► owned objects
+//! collect ─► assemble ─► check ─► publish ─► follow ─► report
 //! ```
+//!
+//! - `collect`: the pipelines that a workload selects, and what it runs now.
+//! - `assemble`: the configuration with which Vector starts.
+//! - `check`: changed parts are checked by Vector itself, in Pods.
+//! - `publish`: the owned objects, and the change that they make. `migrate` says under which names the data is.
+//! - `follow`: what the Pods make of it.
+//! - `report`: the statuses of the workload and of its pipelines.
 //!
 //! Everything is read from watches, and from the Secrets that pipelines name. A pipeline whose present generation is not
 //! valid runs as it last ran: its part of the configuration is stored in a Secret of the workload.
 
-mod assembled;
-mod assembler;
-mod catalogue_learning;
+mod assemble;
+mod check;
 mod cluster_features;
-mod cluster_scoped_names;
-mod config_check;
-mod data_directory;
-mod data_migration;
-mod exact;
-mod foreign_services;
+mod collect;
+mod follow;
 mod kaasops;
+mod migrate;
 mod names;
-mod objects;
-mod observed;
-mod pipeline_secrets;
-mod pipeline_statuses;
-mod plan;
-mod pod_checks;
-mod pod_refresh;
-mod publication;
-mod publication_builder;
-mod published_changes;
-mod quota_audit;
-mod quotas;
+mod publish;
 mod reconciler;
-mod reload;
-mod stored_parts;
-mod validator;
-mod warm_checks;
-mod warnings;
+mod report;
 mod workload;
 mod workload_namespaces;
-mod workload_status;
 
-pub(crate) use crate::run::data_directory::FIELD as DATA_DIRECTORY_FIELD;
-pub(crate) use crate::run::publication::files;
-pub(crate) use crate::run::publication_builder::wants_moves;
-pub(crate) use crate::run::workload::assembly_options;
+pub(crate) use crate::run::collect::data_directory::FIELD as DATA_DIRECTORY_FIELD;
+pub(crate) use crate::run::publish::builder::wants_moves;
+pub(crate) use crate::run::publish::contents::files;
+pub(crate) use crate::run::workload::{assembly_options, is_persistent};
 
+pub use crate::run::assemble::quota_audit::QuotaAudit;
+pub use crate::run::check::exact::{ExactCheck, ExactCheckResult};
+pub use crate::run::check::pod_checks::PodChecks;
+pub use crate::run::check::pods::CheckSlots;
 pub use crate::run::cluster_features::{Installation, controller_installation, has_pod_monitors};
-pub use crate::run::config_check::CheckSlots;
-pub use crate::run::exact::{ExactCheck, ExactCheckResult};
-pub use crate::run::pod_checks::PodChecks;
-pub use crate::run::quota_audit::QuotaAudit;
+pub use crate::run::follow::reload::{WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadPods};
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
-pub use crate::run::reload::{WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadPods};
-pub use crate::run::workload::RunsPipelines;
 pub use crate::run::workload_namespaces::WorkloadNamespaces;

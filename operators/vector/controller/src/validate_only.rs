@@ -11,7 +11,7 @@ use lockstep_controller::{
     RelatedObjects, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
-use lockstep_vector_api::{Catalogues, Pipeline, RunnerKind, VectorContext, port_allocation};
+use lockstep_vector_api::{Catalogues, Pipeline, VectorContext, WorkloadRole, port_allocation};
 use serde_json::{Map, Value, json};
 
 use crate::fingerprint;
@@ -142,7 +142,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let object = request.object;
         let others = request.related.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
-        let role = sources.and_then(RunnerKind::of).map(RunnerKind::as_str);
+        let role = sources.and_then(WorkloadRole::of).map(WorkloadRole::as_str);
         // A pipeline that could not be validated keeps its previous role and addresses.
         let is_new = self.has_role && (result.is_valid() || result.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
@@ -181,7 +181,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
     }
 }
 
-/// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for.
+/// Returns the status fields with the addresses and workloads of a pipeline, or with the addresses that it waits for.
 /// They are null if the pipeline cannot run for another reason.
 fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<String, Value> {
     let mut errors = result.errors.iter();
@@ -255,10 +255,10 @@ mod tests {
 
     /// Returns what it shares with another pipeline that uses the first of its ports.
     fn others() -> Value {
-        let runner = "VectorAggregator team/all";
-        json!({"run_by": [runner], "taken": [{
+        let workload = "VectorAggregator team/all";
+        json!({"run_by": [workload], "taken": [{
             "at": "spec.sources[0-0-0-0-9000].address", "endpoint": PORTS[0], "address": "tcp 0.0.0.0:9000",
-            "by": "another", "runner": runner,
+            "by": "another", "workload": workload,
         }]})
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let object = pipeline();
         let others = json!({
             "run_by": ["VectorAggregator team/all"], "taken": [],
-            "releases": [{"runner": "VectorAggregator team/all", "release": {"named": "0.48"}}],
+            "releases": [{"workload": "VectorAggregator team/all", "release": {"named": "0.48"}}],
         });
         let request = ValidationRequest::create(&object).with_related(&others);
         let result = check(&request);
@@ -366,15 +366,15 @@ mod tests {
         let alone = json!({"run_by": ["VectorAggregator team/all"], "taken": []});
         let warning = warning();
         let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
-        let runner = json!(["VectorAggregator team/all"]);
+        let workload = json!(["VectorAggregator team/all"]);
         let request = |others| ValidationRequest::create(&object).with_related(others);
         let reported = |request: &ValidationRequest<'_>, result: &ValidationResult| {
             let status = status(request, result);
             [status["addresses"].clone(), status["runBy"].clone()]
         };
         let runs = request(&alone);
-        assert_eq!(reported(&runs, &check(&runs)), [all, runner.clone()]);
-        // A waiting pipeline lists the addresses that it waits for and has no runner.
+        assert_eq!(reported(&runs, &check(&runs)), [all, workload.clone()]);
+        // A waiting pipeline lists the addresses that it waits for and has no workload.
         let waits = request(&others);
         let mut result = check(&waits);
         let first = json!(["tcp 0.0.0.0:9000"]);
@@ -390,7 +390,7 @@ mod tests {
         // A pipeline with only a warning runs, with the remaining addresses.
         let warned = waits.with_policy(&warning);
         let second = json!(["tcp 0.0.0.0:9001"]);
-        assert_eq!(reported(&warned, &check(&warned)), [second, runner]);
+        assert_eq!(reported(&warned, &check(&warned)), [second, workload]);
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         let related = |version: &str| {
             json!({
                 "run_by": [], "taken": [], CATALOGUES: context.catalogues().digest(),
-                "releases": [{"runner": "Vector n/a", "release": {"named": version}}],
+                "releases": [{"workload": "Vector n/a", "release": {"named": version}}],
             })
         };
         let validated = |version: &str| {

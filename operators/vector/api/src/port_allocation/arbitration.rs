@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::port_allocation::assignment::PortAssignments;
-use crate::port_allocation::claim::{Claim, MAX_RUNNERS, PortClaims};
-use crate::port_allocation::runner::Runner;
-use crate::types::runner_kind::RunnerKind;
+use crate::port_allocation::claim::{Claim, MAX_WORKLOADS, PortClaims};
+use crate::port_allocation::workload_facts::WorkloadFacts;
+use crate::types::workload_role::WorkloadRole;
 
 /// Pipeline and the other pipelines that claim its ports.
 pub(crate) struct Arbitration<'a> {
-    role: RunnerKind,
+    role: WorkloadRole,
     me: &'a PortClaims,
     /// All pipelines, in order of precedence.
     contenders: Vec<ClaimingPipeline<'a>>,
@@ -24,24 +24,24 @@ struct ClaimingPipeline<'a> {
     runs: Vec<Assignment<'a>>,
 }
 
-/// Runner of a pipeline.
+/// Workload of a pipeline.
 #[derive(Clone, Copy)]
 struct Assignment<'a> {
-    runner: &'a Runner,
-    /// If true, the runner already runs the pipeline.
+    workload: &'a WorkloadFacts,
+    /// If true, the workload already runs the pipeline.
     is_old: bool,
 }
 
-/// Precedence of a claim: first pipelines that already listen in the same runner, then those that already listen in
-/// another runner, then all others in their order.
+/// Precedence of a claim: first pipelines that already listen in the same workload, then those that already listen in
+/// another workload, then all others in their order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precedence {
-    SameRunner,
-    OtherRunner,
+    SameWorkload,
+    OtherWorkload,
     None,
 }
 
-/// Assigned endpoints, by the name of the runner and the port.
+/// Assigned endpoints, by the name of the workload and the port.
 type Ports<'a> = HashMap<(&'a str, &'a str), PortAssignments<'a, (&'a PortClaims, &'a Claim)>>;
 
 /// Claims that a pipeline lost, by their index.
@@ -49,8 +49,8 @@ pub(crate) type Conflicts<'a> = BTreeMap<usize, Loss<'a>>;
 
 /// Loss of an address.
 pub(crate) struct Loss<'a> {
-    /// First runner in which the address is not available.
-    pub(crate) runner: &'a Runner,
+    /// First workload in which the address is not available.
+    pub(crate) workload: &'a WorkloadFacts,
     /// Description of the holder.
     pub(crate) by: String,
     /// If true, the pipeline would serve its metrics in place of Vector's own.
@@ -58,12 +58,12 @@ pub(crate) struct Loss<'a> {
 }
 
 impl<'a> Arbitration<'a> {
-    /// `runners` must be sorted.
+    /// `workloads` must be sorted.
     pub(crate) fn new(
         me: &'a PortClaims,
         others: &'a [Arc<PortClaims>],
-        runners: &[&'a Runner],
-        role: RunnerKind,
+        workloads: &[&'a WorkloadFacts],
+        role: WorkloadRole,
     ) -> Self {
         let ports: BTreeSet<_> = me.all.iter().map(|claim| &claim.endpoint.port).collect();
         let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.endpoint.port);
@@ -72,7 +72,7 @@ impl<'a> Arbitration<'a> {
         let contenders = others.chain([me]).map(|claims| ClaimingPipeline {
             claims,
             on_ports: claims.all.iter().filter(is_here).collect(),
-            runs: Assignment::all(claims, runners),
+            runs: Assignment::all(claims, workloads),
         });
         let mut contenders: Vec<_> = contenders.collect();
         contenders.sort_by(|one, another| one.claims.rank().cmp(&another.claims.rank()));
@@ -83,19 +83,19 @@ impl<'a> Arbitration<'a> {
         }
     }
 
-    /// Returns the runners of the pipeline.
-    pub(crate) fn run_by(&self) -> impl Iterator<Item = &'a Runner> {
+    /// Returns the workloads of the pipeline.
+    pub(crate) fn run_by(&self) -> impl Iterator<Item = &'a WorkloadFacts> {
         let me = self.contenders.iter().find(|it| self.is_me(it));
         let runs = me.into_iter().flat_map(|me| &me.runs);
-        runs.map(|run| run.runner)
+        runs.map(|run| run.workload)
     }
 
     pub(crate) fn conflicts(&self) -> Conflicts<'a> {
         let mut ports = Ports::new();
         let mut lost = Conflicts::new();
         for precedence in [
-            Precedence::SameRunner,
-            Precedence::OtherRunner,
+            Precedence::SameWorkload,
+            Precedence::OtherWorkload,
             Precedence::None,
         ] {
             for contender in &self.contenders {
@@ -119,17 +119,17 @@ impl<'a> Arbitration<'a> {
 
 impl<'a> ClaimingPipeline<'a> {
     /// Assigns the free endpoints to this pipeline.
-    fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
+    fn take(&self, precedence: Precedence, role: WorkloadRole, ports: &mut Ports<'a>) {
         for &claim in &self.on_ports {
             for run in self.runs(claim, precedence) {
-                // A pipeline that already listens keeps its address, even if the runner needs it.
+                // A pipeline that already listens keeps its address, even if the workload needs it.
                 let is_free = if precedence == Precedence::None {
                     self.is_free(claim, run, ports)
                 } else {
                     self.in_the_way(claim, run, ports).is_none()
                 };
                 if is_free {
-                    let port = (run.runner.name.as_str(), claim.endpoint.port.as_str());
+                    let port = (run.workload.name.as_str(), claim.endpoint.port.as_str());
                     let assigned = ports
                         .entry(port)
                         .or_insert_with(|| PortAssignments::none(role));
@@ -147,17 +147,17 @@ impl<'a> ClaimingPipeline<'a> {
                     let (owner, of_his) = self.in_the_way(claim, run, ports)?;
                     Some(owner.conflict_message(self.claims, of_his))
                 };
-                let own = claim.needed_by(run.runner).map(str::to_owned);
+                let own = claim.needed_by(run.workload).map(str::to_owned);
                 let by = own.or_else(other);
-                let metrics = || self.claims.metrics_of_agent(claim, run.runner);
+                let metrics = || self.claims.metrics_of_agent(claim, run.workload);
                 let replaces_metrics = by.is_none();
                 let Some(by) = by.or_else(|| metrics().map(str::to_owned)) else {
                     continue;
                 };
                 let before = conflicts.get(&at);
-                if before.is_none_or(|loss| run.runner.name < loss.runner.name) {
+                if before.is_none_or(|loss| run.workload.name < loss.workload.name) {
                     let loss = Loss {
-                        runner: run.runner,
+                        workload: run.workload,
                         by,
                         replaces_metrics,
                     };
@@ -167,13 +167,13 @@ impl<'a> ClaimingPipeline<'a> {
         }
     }
 
-    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its runners.
+    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its workloads.
     /// Addresses on other ports count as still in use: the reconciliation of that pipeline checks them.
     fn could_run(&self, ports: &Ports<'a>) -> bool {
         let is_free = |claim: &&Claim| {
             let mut runs = self.runs.iter();
             runs.all(|run| {
-                let metrics = self.claims.metrics_of_agent(claim, run.runner);
+                let metrics = self.claims.metrics_of_agent(claim, run.workload);
                 metrics.is_none() && self.is_free(claim, *run, ports)
             })
         };
@@ -181,7 +181,7 @@ impl<'a> ClaimingPipeline<'a> {
     }
 
     fn is_free(&self, claim: &Claim, run: Assignment<'_>, ports: &Ports<'a>) -> bool {
-        claim.needed_by(run.runner).is_none() && self.in_the_way(claim, run, ports).is_none()
+        claim.needed_by(run.workload).is_none() && self.in_the_way(claim, run, ports).is_none()
     }
 
     fn in_the_way(
@@ -190,20 +190,20 @@ impl<'a> ClaimingPipeline<'a> {
         run: Assignment<'_>,
         ports: &Ports<'a>,
     ) -> Option<(&'a PortClaims, &'a Claim)> {
-        let port = (run.runner.name.as_str(), claim.endpoint.port.as_str());
+        let port = (run.workload.name.as_str(), claim.endpoint.port.as_str());
         ports
             .get(&port)?
             .conflict_with(&self.claims.uid, claim.endpoint.slot)
     }
 
-    /// Returns the runners for which a claim has this precedence.
+    /// Returns the workloads for which a claim has this precedence.
     fn runs(&self, claim: &Claim, precedence: Precedence) -> impl Iterator<Item = Assignment<'a>> {
         let is_held = claim.is_held;
         let runs = self.runs.iter().copied();
         runs.filter(move |run| {
             let of_this = match (is_held, run.is_old) {
-                (true, true) => Precedence::SameRunner,
-                (true, false) => Precedence::OtherRunner,
+                (true, true) => Precedence::SameWorkload,
+                (true, false) => Precedence::OtherWorkload,
                 (false, _) => Precedence::None,
             };
             of_this == precedence
@@ -212,13 +212,13 @@ impl<'a> ClaimingPipeline<'a> {
 }
 
 impl<'a> Assignment<'a> {
-    /// Returns the runners of a pipeline, up to the maximum number.
-    fn all(claims: &PortClaims, runners: &[&'a Runner]) -> Vec<Self> {
-        let runners = runners.iter().filter(|it| it.runs(&claims.labels));
-        let runs = runners.map(|&runner| Self {
-            runner,
-            is_old: claims.is_run_by(runner),
+    /// Returns the workloads of a pipeline, up to the maximum number.
+    fn all(claims: &PortClaims, workloads: &[&'a WorkloadFacts]) -> Vec<Self> {
+        let workloads = workloads.iter().filter(|it| it.runs(&claims.labels));
+        let runs = workloads.map(|&workload| Self {
+            workload,
+            is_old: claims.is_run_by(workload),
         });
-        runs.take(MAX_RUNNERS).collect()
+        runs.take(MAX_WORKLOADS).collect()
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use crate::port_allocation::endpoint::{Part, PortSlot};
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Endpoints that are assigned on a port, in the order of assignment. An owner may have several.
 pub(crate) struct PortAssignments<'a, W> {
-    role: RunnerKind,
+    role: WorkloadRole,
     count: usize,
     /// For each part, the first owner and one other owner.
     parts: HashMap<Part, Vec<Holder<'a, W>>>,
@@ -21,7 +21,7 @@ struct Holder<'a, W> {
 }
 
 impl<'a, W: Copy> PortAssignments<'a, W> {
-    pub(crate) fn none(role: RunnerKind) -> Self {
+    pub(crate) fn none(role: WorkloadRole) -> Self {
         Self {
             role,
             count: 0,
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_first_holder_conflicts_with_all_other_owners() {
-        let mut given = PortAssignments::none(RunnerKind::Agent);
+        let mut given = PortAssignments::none(WorkloadRole::Agent);
         for (owner, address) in [
             ("a", "127.0.0.1:1"),
             ("a", "127.0.0.2:1"),
@@ -89,7 +89,7 @@ mod tests {
     fn the_first_holder_is_reported_whatever_part_conflicts() {
         let (host, port) = (slot("127.0.0.1:1", false), slot("127.0.0.2:1", true));
         for order in [[("a", host), ("b", port)], [("b", port), ("a", host)]] {
-            let mut given = PortAssignments::none(RunnerKind::Aggregator);
+            let mut given = PortAssignments::none(WorkloadRole::Aggregator);
             for (owner, slot) in order {
                 given.assign(owner, slot, owner);
             }

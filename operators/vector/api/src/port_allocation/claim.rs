@@ -9,15 +9,15 @@ use crate::port_allocation::intra_pipeline::MAX_ADDRESSES;
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::listener::Listener;
-use crate::port_allocation::runner::Runner;
 use crate::port_allocation::status_view;
 use crate::port_allocation::status_view::{
     ValidationState, is_paused, name, role, text, validation_state,
 };
-use crate::types::runner_kind::RunnerKind;
+use crate::port_allocation::workload_facts::WorkloadFacts;
+use crate::types::workload_role::WorkloadRole;
 
-/// Maximum number of runners of a pipeline that are considered.
-pub(crate) const MAX_RUNNERS: usize = 64;
+/// Maximum number of workloads of a pipeline that are considered.
+pub(crate) const MAX_WORKLOADS: usize = 64;
 
 /// Addresses that a pipeline claims.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,7 +27,7 @@ pub struct PortClaims {
     pub(crate) uid: String,
     created: String,
     pub(crate) labels: Labels,
-    /// Runners that run the pipeline, so that it already listens there.
+    /// Workloads that run the pipeline, so that it already listens there.
     run_by: Vec<String>,
     /// If true, the pipeline is paused and cannot release its addresses.
     is_paused: bool,
@@ -40,19 +40,19 @@ pub struct PortClaims {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Claim {
     /// Role in which the pipeline listens.
-    pub(crate) role: RunnerKind,
+    pub(crate) role: WorkloadRole,
     pub(crate) endpoint: ListenEndpoint,
     pub(crate) is_exporter: bool,
     /// Component that listens, if it is known.
     listener: Option<String>,
-    /// If true, the pipeline already listens on the address in its present runners.
+    /// If true, the pipeline already listens on the address in its present workloads.
     pub(crate) is_held: bool,
 }
 
 impl Claim {
-    /// Returns the endpoint of a runner itself that conflicts with this claim, if there is one.
-    pub(crate) fn needed_by(&self, runner: &Runner) -> Option<&'static str> {
-        runner.needs(&self.endpoint.port, self.is_exporter)
+    /// Returns the endpoint of a workload itself that conflicts with this claim, if there is one.
+    pub(crate) fn needed_by(&self, workload: &WorkloadFacts) -> Option<&'static str> {
+        workload.needs(&self.endpoint.port, self.is_exporter)
     }
 }
 
@@ -60,7 +60,7 @@ impl PortClaims {
     /// Returns the claims of a pipeline according to its spec.
     pub(crate) fn requested(
         pipeline: &Value,
-        role: RunnerKind,
+        role: WorkloadRole,
         listeners: &[Listener<'_>],
     ) -> Self {
         let held = ListenAddressStatus::by(pipeline);
@@ -124,18 +124,22 @@ impl PortClaims {
         (!self.is_paused, &self.created, &self.uid)
     }
 
-    /// Returns the endpoint of a runner itself that an exporter of a tenant would take: all agents would lose their metrics. An
+    /// Returns the endpoint of a workload itself that an exporter of a tenant would take: all agents would lose their metrics. An
     /// administrator may replace them, and a pipeline that has done so keeps them.
-    pub(crate) fn metrics_of_agent(&self, claim: &Claim, runner: &Runner) -> Option<&'static str> {
+    pub(crate) fn metrics_of_agent(
+        &self,
+        claim: &Claim,
+        workload: &WorkloadFacts,
+    ) -> Option<&'static str> {
         let is_new = claim.is_exporter && !claim.is_held && !self.namespace.is_empty();
         is_new
-            .then(|| runner.needs(&claim.endpoint.port, false))
+            .then(|| workload.needs(&claim.endpoint.port, false))
             .flatten()
     }
 
-    /// Returns true if a runner already runs the pipeline.
-    pub(crate) fn is_run_by(&self, runner: &Runner) -> bool {
-        self.run_by.len() >= MAX_RUNNERS || self.run_by.contains(&runner.name)
+    /// Returns true if a workload already runs the pipeline.
+    pub(crate) fn is_run_by(&self, workload: &WorkloadFacts) -> bool {
+        self.run_by.len() >= MAX_WORKLOADS || self.run_by.contains(&workload.name)
     }
 
     /// Describes this pipeline for the author of another one. Administrators see all pipelines, tenants only those of
@@ -153,7 +157,7 @@ impl PortClaims {
 
 /// Listen addresses in the status of a pipeline.
 struct ListenAddressStatus {
-    role: Option<RunnerKind>,
+    role: Option<WorkloadRole>,
     reported: BTreeSet<String>,
     run_by: Vec<String>,
 }
@@ -168,12 +172,12 @@ impl ListenAddressStatus {
     }
 
     /// Returns true if the pipeline already listens on the address of a listener.
-    fn has(&self, role: RunnerKind, listener: &Listener<'_>) -> bool {
+    fn has(&self, role: WorkloadRole, listener: &Listener<'_>) -> bool {
         let is_run = !self.run_by.is_empty() && self.role == Some(role);
         is_run && self.reported.contains(&listener.address.to_string())
     }
 
-    fn claim(&self, role: RunnerKind, listener: &Listener<'_>) -> Claim {
+    fn claim(&self, role: WorkloadRole, listener: &Listener<'_>) -> Claim {
         Claim {
             role,
             endpoint: listener.endpoint.clone(),

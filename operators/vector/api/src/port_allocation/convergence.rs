@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::port_allocation::status_view::is_paused;
 use crate::port_allocation::{
-    addresses, index_pipeline, index_runner, keys, run_by, runners, shared,
+    addresses, index_pipeline, index_workload, keys, run_by, shared, workloads,
 };
 
 /// Event of the simulation.
@@ -24,7 +24,7 @@ enum Event {
     Pause {
         name: usize,
     },
-    Runner {
+    Workload {
         name: usize,
         is_there: bool,
     },
@@ -37,7 +37,7 @@ struct Content {
     labels: BTreeSet<&'static str>,
 }
 
-/// Labels that each runner selects.
+/// Labels that each workload selects.
 const SELECTED: [&[&str]; 3] = [&["a"], &["b"], &[]];
 
 const PIPELINES: usize = 5;
@@ -46,7 +46,7 @@ const PIPELINES: usize = 5;
 struct World {
     age: usize,
     pipelines: [Option<Value>; PIPELINES],
-    runners: [Option<Value>; SELECTED.len()],
+    workloads: [Option<Value>; SELECTED.len()],
     /// Pipelines that are to be validated.
     queue: BTreeSet<usize>,
 }
@@ -68,12 +68,12 @@ impl World {
                     self.wake(name, before);
                 }
             }
-            Event::Runner { name, is_there } => {
+            Event::Workload { name, is_there } => {
                 let labels = SELECTED[name].iter().map(|label| (*label, "yes"));
                 let labels: serde_json::Map<_, _> = labels
                     .map(|(name, value)| (name.to_owned(), value.into()))
                     .collect();
-                self.runners[name] = is_there.then(|| {
+                self.workloads[name] = is_there.then(|| {
                     json!({
                         "kind": "VectorAggregator",
                         "metadata": {"name": name.to_string(), "namespace": "team"},
@@ -150,10 +150,10 @@ impl World {
         let others = self.pipelines.iter().flatten().map(index_pipeline);
         let others = others.filter(|(indexed, _)| indexed.iter().any(|key| keys.contains(key)));
         let others: Vec<_> = others.map(|(_, claims)| Arc::new(claims)).collect();
-        let key = runners(pipeline);
-        let run = self.runners.iter().flatten().map(index_runner);
+        let key = workloads(pipeline);
+        let run = self.workloads.iter().flatten().map(index_workload);
         let run = run.filter(|(keys, _)| key.as_ref().is_some_and(|key| keys.contains(key)));
-        let run: Vec<_> = run.map(|(_, runner)| Arc::new(runner)).collect();
+        let run: Vec<_> = run.map(|(_, workload)| Arc::new(workload)).collect();
         let shared = shared(pipeline, &others, &run);
         let taken = shared["taken"].as_array();
         let is_valid = taken.is_none_or(Vec::is_empty);
@@ -194,7 +194,7 @@ impl World {
         pipeline.is_some_and(|it| it["status"]["configCheckResult"] == true)
     }
 
-    /// Returns the pipelines that are valid and have a runner.
+    /// Returns the pipelines that are valid and have a workload.
     fn running(&self) -> BTreeSet<usize> {
         let all = (0..PIPELINES).filter(|&name| self.is_valid(name));
         let all = all.filter(|&name| !self.run_by(name).is_empty());
@@ -205,9 +205,9 @@ impl World {
         let Some(pipeline) = &self.pipelines[name] else {
             return BTreeSet::new();
         };
-        let runs = |runner: usize| {
-            let mut selected = SELECTED[runner].iter();
-            let is_there = self.runners[runner].is_some();
+        let runs = |workload: usize| {
+            let mut selected = SELECTED[workload].iter();
+            let is_there = self.workloads[workload].is_some();
             is_there && selected.all(|label| pipeline["metadata"]["labels"][*label] == "yes")
         };
         (0..SELECTED.len()).filter(|&it| runs(it)).collect()
@@ -233,13 +233,13 @@ impl World {
     }
 
     /// Returns true if a running pipeline listens where this one would, including pipelines that were paused before any
-    /// runner ran them if `by_what_is_left` is true.
+    /// workload ran them if `by_what_is_left` is true.
     fn is_held_back(&self, name: usize, by_what_is_left: bool) -> bool {
         let mut others = self.running().into_iter();
         others.any(|other| self.clash(name, other) && (by_what_is_left || !self.is_left(other)))
     }
 
-    /// Returns true if a pipeline was paused before any runner ran it. A pipeline that listens does not release its
+    /// Returns true if a pipeline was paused before any workload ran it. A pipeline that listens does not release its
     /// address to it.
     fn is_left(&self, name: usize) -> bool {
         let pipeline = self.pipelines[name].as_ref();
@@ -263,7 +263,7 @@ fn event(ports: std::ops::Range<u16>) -> impl Strategy<Value = Event> {
         1 => (0..PIPELINES).prop_map(|name| Event::Pause { name }),
         8 => (0..PIPELINES, content).prop_map(|(name, content)| Event::Pipeline { name, content }),
         2 => (0..SELECTED.len(), prop::bool::weighted(0.7))
-            .prop_map(|(name, is_there)| Event::Runner { name, is_there }),
+            .prop_map(|(name, is_there)| Event::Workload { name, is_there }),
     ]
 }
 
@@ -292,7 +292,7 @@ proptest! {
         for event in events {
             let ousts = match &event {
                 Event::Pipeline { name, .. } | Event::Pause { name } => Some(*name),
-                Event::Runner { .. } => None,
+                Event::Workload { .. } => None,
             };
             let running = world.running();
             world.apply(event);
@@ -328,7 +328,7 @@ proptest! {
     fn two_pipelines_never_run_on_one_port(events in prop::collection::vec(event(9000..9001), 1..20)) {
         let mut world = World::default();
         for event in events {
-            let is_runners = matches!(event, Event::Runner { .. });
+            let is_workloads = matches!(event, Event::Workload { .. });
             world.apply(event);
             let mut validations = 0;
             while !world.queue.is_empty() {
@@ -336,8 +336,8 @@ proptest! {
                 prop_assert!(validations < 200, "they do not converge: {:?}", world.pipelines);
                 let all: Vec<_> = world.queue.iter().copied().collect();
                 world.reconciliation(&all);
-                // Two pipelines of different runners may get a common runner.
-                prop_assert!(is_runners || !world.clashes(), "{:?}", world.pipelines);
+                // Two pipelines of different workloads may get a common workload.
+                prop_assert!(is_workloads || !world.clashes(), "{:?}", world.pipelines);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Endpoint that a component listens on.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,20 +75,20 @@ impl ListenEndpoint {
 
     /// Returns true if a process in this role cannot listen on both endpoints.
     #[must_use]
-    pub fn conflicts_with(&self, other: &Self, role: RunnerKind) -> bool {
+    pub fn conflicts_with(&self, other: &Self, role: WorkloadRole) -> bool {
         self.port == other.port && self.slot.conflicts_with(other.slot, role)
     }
 }
 
 impl PortSlot {
     /// Returns true if only one of two endpoints on a port can listen, whichever is first.
-    pub(crate) fn conflicts_with(self, other: Self, role: RunnerKind) -> bool {
+    pub(crate) fn conflicts_with(self, other: Self, role: WorkloadRole) -> bool {
         let needs = other.needs(role);
         self.takes(role).any(|part| needs.contains(&part))
     }
 
     /// Returns the parts that this endpoint occupies. An endpoint that needs any of them conflicts with it.
-    pub(crate) fn takes(self, role: RunnerKind) -> impl Iterator<Item = Part> {
+    pub(crate) fn takes(self, role: WorkloadRole) -> impl Iterator<Item = Part> {
         let parts = match self.host {
             Host::At(host) => [
                 Some(Part::Host(host)),
@@ -103,7 +103,7 @@ impl PortSlot {
 
     /// Returns the parts that no other endpoint may occupy. Vector compares the addresses as written; on a host, the
     /// wildcard addresses also conflict with all others. The IPv6 wildcard address includes all IPv4 addresses.
-    pub(crate) fn needs(self, role: RunnerKind) -> Vec<Part> {
+    pub(crate) fn needs(self, role: WorkloadRole) -> Vec<Part> {
         let parts = match self.host {
             Host::At(ALL) | Host::Any => vec![Part::All],
             Host::At(ALL_IPV4) => vec![Part::Ipv4, Part::Host(ALL), Part::Whole],
@@ -121,8 +121,8 @@ impl PortSlot {
     }
 
     /// Returns the part that a Service needs: clients reach an aggregator by port, and each port exists only once.
-    fn served(self, role: RunnerKind) -> Option<Part> {
-        let is_served = role == RunnerKind::Aggregator
+    fn served(self, role: WorkloadRole) -> Option<Part> {
+        let is_served = role == WorkloadRole::Aggregator
             && self.is_source
             && !matches!(self.host, Host::Written(_));
         is_served.then_some(Part::Served)

@@ -1,4 +1,4 @@
-//! Address conflicts within one pipeline, which do not depend on a runner.
+//! Address conflicts within one pipeline, which do not depend on a workload.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext
 use crate::port_allocation::listener::Listener;
 use crate::rules::cached_validation::CachedValidation;
 use crate::types::pipeline::Pipeline;
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Maximum number of addresses that one pipeline may listen on: each is compared with those of others.
 pub(crate) const MAX_ADDRESSES: usize = 100;
@@ -18,7 +18,7 @@ pub(crate) fn addresses_apart<K: Pipeline>(
 ) {
     let config = CachedValidation::of(context).config.as_object();
     let sources = context.object.spec().sources.as_ref();
-    let (Some(config), Some(role)) = (config, sources.and_then(RunnerKind::of)) else {
+    let (Some(config), Some(role)) = (config, sources.and_then(WorkloadRole::of)) else {
         return;
     };
     let all: Vec<_> = Listener::all(config).collect();

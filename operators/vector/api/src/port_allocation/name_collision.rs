@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::component_namespace::ComponentNamespace;
 use crate::port_allocation::status_view::{is_being_deleted, name, role, text, together};
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Owner of each component name.
 #[derive(Default)]
@@ -84,7 +84,7 @@ fn called(pipeline: &Value) -> impl Iterator<Item = (String, String, Component<'
         || ComponentNamespace::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
     let prefix = has_prefix.then(prefix);
     // In the kaasops operator, aggregators run the pipelines that have neither role.
-    let role = role(pipeline).unwrap_or(RunnerKind::Aggregator);
+    let role = role(pipeline).unwrap_or(WorkloadRole::Aggregator);
     let together = together(pipeline, role);
     let spec = pipeline["spec"].as_object().into_iter();
     spec.flat_map(components).map(move |component| {

@@ -1,4 +1,4 @@
-//! Snapshot of all pipelines and runners, for callers that have all objects at the same time.
+//! Snapshot of all pipelines and workloads, for callers that have all objects at the same time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use crate::port_allocation::claim::PortClaims;
 use crate::port_allocation::conflict::SharedAddresses;
 use crate::port_allocation::name_collision::Names;
-use crate::port_allocation::runner::Runner;
+use crate::port_allocation::workload_facts::WorkloadFacts;
 use crate::port_allocation::{
-    PIPELINES, RUNNERS, index_pipeline, index_runner, keys, runners, shared,
+    PIPELINES, WORKLOADS, index_pipeline, index_workload, keys, shared, workloads,
 };
 
-/// Index of pipelines and runners, with the facts that are needed to compare pipelines.
+/// Index of pipelines and workloads, with the facts that are needed to compare pipelines.
 #[derive(Default)]
 pub struct ClusterSnapshot {
     pipelines: IndexedValues<PortClaims>,
-    runners: IndexedValues<Runner>,
+    workloads: IndexedValues<WorkloadFacts>,
     names: Names,
 }
 
@@ -32,7 +32,7 @@ impl ClusterSnapshot {
     /// Returns true if objects of this kind belong in the snapshot.
     #[must_use]
     pub fn has(kind: &str) -> bool {
-        PIPELINES.contains(&kind) || RUNNERS.contains(&kind)
+        PIPELINES.contains(&kind) || WORKLOADS.contains(&kind)
     }
 
     /// Adds an object; objects of other kinds are ignored.
@@ -41,8 +41,8 @@ impl ClusterSnapshot {
         if PIPELINES.contains(&kind) {
             self.pipelines.insert(index_pipeline(object));
             self.names.see(object);
-        } else if RUNNERS.contains(&kind) {
-            self.runners.insert(index_runner(object));
+        } else if WORKLOADS.contains(&kind) {
+            self.workloads.insert(index_workload(object));
         }
     }
 
@@ -54,11 +54,11 @@ impl ClusterSnapshot {
             return Value::Null;
         }
         let others = self.pipelines.find(keys(pipeline));
-        let runners = self.runners.find(runners(pipeline));
-        let shared = SharedAddresses::deserialize(shared(pipeline, &others, &runners));
+        let workloads = self.workloads.find(workloads(pipeline));
+        let shared = SharedAddresses::deserialize(shared(pipeline, &others, &workloads));
         json!(SharedAddresses {
             namesakes: self.names.collisions(pipeline),
-            // A pipeline without a runner shares nothing else.
+            // A pipeline without a workload shares nothing else.
             ..shared.unwrap_or_default()
         })
     }

@@ -1,10 +1,10 @@
-//! Accessors for stored pipelines and runners.
+//! Accessors for stored pipelines and workloads.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Annotation that pauses the reconciliation of an object.
 const PAUSED: &str = "lockstep.dev/paused";
@@ -42,21 +42,23 @@ pub(crate) fn is_paused(pipeline: &Value) -> bool {
     pipeline["metadata"]["annotations"][PAUSED] == "true"
 }
 
-pub(crate) fn role(pipeline: &Value) -> Option<RunnerKind> {
-    RunnerKind::of(pipeline.pointer("/spec/sources")?.as_object()?)
+pub(crate) fn role(pipeline: &Value) -> Option<WorkloadRole> {
+    WorkloadRole::of(pipeline.pointer("/spec/sources")?.as_object()?)
 }
 
 /// Returns the role of a pipeline at its last validation.
-pub(crate) fn former_role(pipeline: &Value) -> Option<RunnerKind> {
-    RunnerKind::named(pipeline["status"]["role"].as_str()?)
+pub(crate) fn former_role(pipeline: &Value) -> Option<WorkloadRole> {
+    WorkloadRole::named(pipeline["status"]["role"].as_str()?)
 }
 
 /// Returns the group of objects that can share a process: all pipelines of agents form one group; those of aggregators
 /// form one group for each namespace, and one for cluster-scoped objects.
-pub(crate) fn together(object: &Value, role: RunnerKind) -> String {
+pub(crate) fn together(object: &Value, role: WorkloadRole) -> String {
     match role {
-        RunnerKind::Agent => "agent".to_owned(),
-        RunnerKind::Aggregator => format!("aggregator {}", text(&object["metadata"]["namespace"])),
+        WorkloadRole::Agent => "agent".to_owned(),
+        WorkloadRole::Aggregator => {
+            format!("aggregator {}", text(&object["metadata"]["namespace"]))
+        }
     }
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn addresses(pipeline: &Value) -> BTreeSet<String> {
     from_status(pipeline, "addresses").collect()
 }
 
-/// Returns the runners of a pipeline from its status.
+/// Returns the workloads of a pipeline from its status.
 pub(crate) fn run_by(pipeline: &Value) -> Vec<String> {
     from_status(pipeline, "runBy").collect()
 }

@@ -1,4 +1,4 @@
-//! Pipelines that share a runner, as the controller knows them.
+//! Pipelines that share a workload, as the controller knows them.
 
 mod endpoints;
 mod order;
@@ -44,7 +44,7 @@ fn of_administrator(mut pipeline: Value) -> Value {
     pipeline
 }
 
-fn runner(name: &str, spec: &Value) -> Value {
+fn workload(name: &str, spec: &Value) -> Value {
     json!({
         "kind": "VectorAggregator",
         "metadata": {"name": name, "namespace": "team", "uid": name},
@@ -52,8 +52,8 @@ fn runner(name: &str, spec: &Value) -> Value {
     })
 }
 
-fn any_runner() -> Vec<Value> {
-    vec![runner("all", &json!({}))]
+fn any_workload() -> Vec<Value> {
+    vec![workload("all", &json!({}))]
 }
 
 fn labelled(mut pipeline: Value, run: &str) -> Value {
@@ -62,7 +62,7 @@ fn labelled(mut pipeline: Value, run: &str) -> Value {
 }
 
 fn with_status(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
-    let role = role(&pipeline).map(RunnerKind::as_str);
+    let role = role(&pipeline).map(WorkloadRole::as_str);
     pipeline["status"] = json!({
         "configCheckResult": is_valid, "observedGeneration": 1, "role": role,
         "LastAppliedPipelineHash": 1, "addresses": addresses, "runBy": run_by,
@@ -71,15 +71,15 @@ fn with_status(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: 
 }
 
 /// Returns what the first pipeline shares with the others.
-fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
+fn shared_by(pipelines: &[Value], workloads: &[Value]) -> Value {
     let mut all = ClusterSnapshot::default();
-    pipelines.iter().chain(runners).for_each(|it| all.add(it));
+    pipelines.iter().chain(workloads).for_each(|it| all.add(it));
     all.shared(&pipelines[0])
 }
 
 /// Returns the holder of the address of the first pipeline.
-fn holder(pipelines: &[Value], runners: &[Value]) -> Option<String> {
-    let shared = shared_by(pipelines, runners);
+fn holder(pipelines: &[Value], workloads: &[Value]) -> Option<String> {
+    let shared = shared_by(pipelines, workloads);
     let by = shared.pointer("/taken/0/by")?.as_str()?;
     Some(by.rsplit('/').next()?.to_owned())
 }

@@ -17,10 +17,10 @@ use crate::catalogues::UsedCatalogue;
 use crate::rules::context;
 use crate::rules::context::VectorContext;
 use crate::rules::validation_cache::{Conditions, Problems};
-use crate::runner_release;
-use crate::runner_release::{ImageRelease, RunnerRelease};
 use crate::tenancy::policy::{Section, TenantPolicy};
 use crate::types::pipeline::Pipeline;
+use crate::workload_release;
+use crate::workload_release::{ImageRelease, WorkloadRelease};
 
 /// Pipeline with its validation result.
 pub(crate) struct CachedValidation {
@@ -37,7 +37,7 @@ pub(crate) struct CachedValidation {
     /// Version that the policy sets and for which there is no catalogue.
     pub(crate) missing: Option<VectorVersion>,
     /// Releases of the workloads that run the pipeline.
-    pub(crate) releases: Vec<RunnerRelease>,
+    pub(crate) releases: Vec<WorkloadRelease>,
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Problems>>,
@@ -50,7 +50,7 @@ impl CachedValidation {
         context.get_or_compute(|| {
             let section = Section::of(context.settings);
             let known = context::catalogues(context.extension());
-            let releases = runner_release::of_runners(related);
+            let releases = workload_release::of_workloads(related);
             let interpolation = match section.interpolation() {
                 Interpolation::Off if may_interpolate(section.version, &releases) => {
                     Interpolation::On
@@ -58,7 +58,7 @@ impl CachedValidation {
                 other => other,
             };
             Self {
-                catalogues: known.of_runners(section.version, &releases),
+                catalogues: known.of_workloads(section.version, &releases),
                 missing: section
                     .version
                     .filter(|version| known.get(*version).is_none()),
@@ -135,11 +135,12 @@ impl CachedValidation {
 }
 
 /// Returns true if a release that may run a pipeline replaces variables whatever the policy says.
-fn may_interpolate(version: Option<VectorVersion>, releases: &[RunnerRelease]) -> bool {
+fn may_interpolate(version: Option<VectorVersion>, releases: &[WorkloadRelease]) -> bool {
     let of_policy = version.is_some_and(VectorVersion::always_interpolates);
-    let is_unknown = |runner: &RunnerRelease| !matches!(runner.release, ImageRelease::Named(_));
+    let is_unknown =
+        |workload: &WorkloadRelease| !matches!(workload.release, ImageRelease::Named(_));
     let is_of_policy = releases.is_empty() || releases.iter().any(is_unknown);
-    of_policy && is_of_policy || releases.iter().any(|runner| runner.replaces_variables)
+    of_policy && is_of_policy || releases.iter().any(|workload| workload.replaces_variables)
 }
 
 /// Returns the problems with one catalogue. A rule about the start of a version that was not measured is advice, if it is only

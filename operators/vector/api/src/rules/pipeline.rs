@@ -13,7 +13,7 @@ use crate::rules::{component_name, label_selector, literal_variables};
 use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
-use crate::types::runner_kind::RunnerKind;
+use crate::types::workload_role::WorkloadRole;
 use crate::{port_allocation, tenancy};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
@@ -267,7 +267,7 @@ fn source_roles<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Dia
         let is_known = Catalogue::shipped()
             .entry(ComponentKind::Source, kind)
             .is_some();
-        if is_known && !RunnerKind::can_be_run(kind) {
+        if is_known && !WorkloadRole::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
             let detail = "neither agents nor aggregators run sources of this type";
             diagnostics.invalid(&path, kind, detail);
@@ -277,7 +277,7 @@ fn source_roles<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Dia
 
 fn mixed_roles<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let sources = context.object.spec().sources.as_ref();
-    if sources.is_some_and(RunnerKind::has_both) {
+    if sources.is_some_and(WorkloadRole::has_both) {
         let detail = "some sources run only on agents and others only on aggregators, so that only aggregators could run the pipeline; split it";
         let path = FieldPath::new("spec.sources");
         diagnostics.push(FieldError::invalid_hidden(path, detail));

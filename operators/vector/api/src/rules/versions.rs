@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::catalogues::Catalogues;
 use crate::rules::context::VectorContext;
-use crate::runner_release;
 use crate::types::agent::Vector;
 use crate::types::pipeline::VectorPipeline;
+use crate::workload_release;
 
 /// Returns the rules with a catalogue of Vector 0.48, in which the console sink is called `terminal`.
 fn context() -> Arc<VectorContext> {
@@ -53,7 +53,7 @@ fn run_by(releases: &[&str]) -> Value {
         let is_old = release["named"]
             .as_str()
             .is_some_and(|version| version < "0.57");
-        json!({"runner": "Vector n/a", "release": release, "replaces_variables": is_old})
+        json!({"workload": "Vector n/a", "release": release, "replaces_variables": is_old})
     });
     json!({"run_by": [], "taken": [], "releases": releases.collect::<Vec<_>>()})
 }
@@ -145,7 +145,7 @@ fn versions_before_0_57_replace_variables_of_tenants() {
 #[test]
 fn a_workload_whose_tag_and_version_contradict_each_other_may_replace_variables() {
     let replaced = |image: &str, version: &str| {
-        runner_release::replaces_variables(
+        workload_release::replaces_variables(
             &json!({"spec": {"image": image, "vectorVersion": version}}),
         )
     };

@@ -5,13 +5,13 @@ use lockstep_vector_config::Interpolation;
 
 use crate::rules::workload_change;
 use crate::tenancy::policy::Section;
-use crate::types::runs_vector::RunsVector;
+use crate::types::workload_kind::WorkloadKind;
 use crate::vector_release;
 
 /// Environment variable that has the same effect on Vector as `--dangerously-allow-env-var-interpolation`.
 const VARIABLE: &str = "VECTOR_DANGEROUSLY_ALLOW_ENV_VAR_INTERPOLATION";
 
-pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
+pub(crate) fn rules<K: WorkloadKind>() -> Vec<Rule<K>> {
     let interpolation = Rule {
         id: "interpolation-policy",
         description: "Vector replaces environment variables in its configuration only if the policy says so, because pipelines are validated accordingly.",
@@ -25,7 +25,7 @@ pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
     rules
 }
 
-fn interpolation_policy<K: RunsVector>(
+fn interpolation_policy<K: WorkloadKind>(
     context: &RuleContext<'_, K>,
     diagnostics: &mut Diagnostics,
 ) {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     /// Returns the fields of a workload that the policy does not allow.
-    fn denied<K: RunsVector>(spec: &Value, is_allowed: bool) -> Vec<String> {
+    fn denied<K: WorkloadKind>(spec: &Value, is_allowed: bool) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
         let validators = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
         let file = json!({"settings": {"vector": {"envVarInterpolation": is_allowed}}});

@@ -5,13 +5,13 @@ use serde_json::to_value;
 
 use crate::change_preview::ChangePreview;
 use crate::rules::context::VectorContext;
-use crate::types::runs_vector::RunsVector;
+use crate::types::workload_kind::WorkloadKind;
 
 /// Page about reloads and restarts.
 const RELOADS: &str = "https://vector.dev/docs/administration/management/";
 
 /// Returns the rules. Without a change, and without a context that can compare objects, they find nothing.
-pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
+pub(crate) fn rules<K: WorkloadKind>() -> Vec<Rule<K>> {
     let rule = |id, description, validate| Rule {
         id,
         description,
@@ -34,7 +34,7 @@ pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
     ]
 }
 
-fn report<K: RunsVector>(
+fn report<K: WorkloadKind>(
     replaces_pods: bool,
     context: &RuleContext<'_, K>,
     diagnostics: &mut Diagnostics,
@@ -55,7 +55,7 @@ fn report<K: RunsVector>(
     diagnostics.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
 }
 
-fn preview<K: RunsVector>(context: &RuleContext<'_, K>) -> Option<ChangePreview> {
+fn preview<K: WorkloadKind>(context: &RuleContext<'_, K>) -> Option<ChangePreview> {
     let old = to_value(context.old?).ok()?;
     let new = to_value(context.object).ok()?;
     let preview = context.extension::<VectorContext>()?.change_preview()?;

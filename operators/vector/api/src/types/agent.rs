@@ -11,8 +11,9 @@ use crate::tenancy::policy;
 use crate::types::kubernetes_fields::{
     KubernetesField, OF_WORKLOADS, references, with_kubernetes_schemas,
 };
-use crate::types::runs_vector::RunsVector;
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
+use crate::types::workload_kind::WorkloadKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Vector agent: runs Vector on every node, with the pipelines that collect data on the node.
 #[derive(
@@ -77,7 +78,9 @@ fn rule_references() -> Vec<(String, &'static str)> {
     references(Vector::WORKLOAD, KUBERNETES_FIELDS)
 }
 
-impl RunsVector for Vector {
+impl WorkloadKind for Vector {
+    const ROLE: WorkloadRole = WorkloadRole::Agent;
+    const TAKES_OTHER_NAMESPACES: bool = true;
     const WORKLOAD: &'static str = "spec.agent";
     const IMAGE: &'static [&'static str] = &["spec.agent.image"];
     const INTERPOLATION: &'static [&'static str] =
@@ -85,5 +88,9 @@ impl RunsVector for Vector {
 
     fn workload(&self) -> Option<&Workload> {
         self.spec.agent.as_ref()
+    }
+
+    fn uses_api_server_cache(&self) -> bool {
+        self.spec.use_api_server_cache.unwrap_or_default()
     }
 }

@@ -1,6 +1,6 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
 use lockstep_shared_validation::ValidatedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::rules::workload;
 use crate::tenancy::policy;
+use crate::types::aggregator_settings::Aggregator;
 use crate::types::kubernetes_fields::{
     KubernetesField, OF_AGGREGATORS, OF_WORKLOADS, references, with_kubernetes_schemas,
 };
-use crate::types::runs_vector::RunsVector;
-use crate::types::workload::{
-    AllOfKubernetes, OfKubernetes, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
-};
+use crate::types::workload::{Workload, WorkloadStatus};
+use crate::types::workload_kind::WorkloadKind;
+use crate::types::workload_role::WorkloadRole;
 
 /// Vector aggregator: receives events from other services and runs the pipelines of its namespace.
 #[derive(
@@ -106,143 +106,6 @@ pub struct ClusterVectorAggregatorSpec {
     pub aggregator: Aggregator,
 }
 
-/// Settings that both kinds of aggregators share.
-#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Aggregator {
-    /// Settings of the aggregator Pods.
-    #[serde(flatten)]
-    pub workload: Workload,
-    /// Number of Pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub replicas: Option<i32>,
-    /// Selects the pipelines that the aggregator runs. Default: all pipelines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub selector: Option<PipelineSelector>,
-    /// Collector that sends Kubernetes Events to the aggregator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event_collector: Option<EventCollector>,
-    /// HorizontalPodAutoscaler of the aggregator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub autoscaling: Option<Autoscaling>,
-    /// Topology spread constraints of the Pods (`spec.topologySpreadConstraints` of a Pod).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub topology_spread_constraints: AllOfKubernetes,
-    /// Persistent storage of the Pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub persistence: Option<Persistence>,
-    /// PodDisruptionBudget of the aggregator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pod_disruption_budget: Option<DisruptionBudget>,
-}
-
-/// Collector of Kubernetes Events.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EventCollector {
-    /// Container image of the event collector.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// Image pull policy of the event collector.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_pull_policy: Option<PullPolicy>,
-    /// Maximum number of events that are sent in one batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub max_batch_size: Option<i32>,
-}
-
-/// HorizontalPodAutoscaler of the aggregator.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.enabled) && !self.enabled || !has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas")
-    .message("must not be greater than `maxReplicas` [replica-range]")
-    .field_path(".minReplicas"))]
-pub struct Autoscaling {
-    /// If true, a HorizontalPodAutoscaler scales the aggregator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Minimum number of Pods.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_replicas: Option<i32>,
-    /// Maximum number of Pods. Default: 3.
-    #[serde(default = "three")]
-    pub max_replicas: i32,
-    /// Metrics used for scaling (`spec.metrics` of a HorizontalPodAutoscaler).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes", extend("x-kubernetes-list-type" = "atomic"))]
-    pub metrics: AllOfKubernetes,
-    /// Scaling behavior (`spec.behavior` of a HorizontalPodAutoscaler).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
-    pub behavior: OfKubernetes,
-}
-
-fn three() -> i32 {
-    3
-}
-
-/// Persistent storage of the Pods.
-#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Persistence {
-    /// If true, each Pod has a PersistentVolumeClaim.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Requested size of each volume, such as `10Gi`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::types::crd::quantity")]
-    pub size: Option<Value>,
-    /// StorageClass name of the volumes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub storage_class_name: Option<String>,
-    /// Access modes of the volumes, such as `ReadWriteOnce`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub access_modes: Vec<String>,
-    /// PersistentVolumeClaim templates, used instead of the other fields.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub volume_claim_templates: AllOfKubernetes,
-    /// PersistentVolumeClaim retention policy of the StatefulSet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
-    pub retention_policy: OfKubernetes,
-}
-
-/// PodDisruptionBudget of the aggregator.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.minAvailable) || !has(self.maxUnavailable)")
-    .message("must not be set together with `minAvailable`; remove one of them [mutually-exclusive]")
-    .field_path(".maxUnavailable"))]
-pub struct DisruptionBudget {
-    /// If true, a PodDisruptionBudget is created.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Minimum number, or percentage, of Pods that must stay available during an eviction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::types::crd::number_or_share")]
-    pub min_available: Option<Value>,
-    /// Maximum number, or percentage, of Pods that may be unavailable after an eviction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::types::crd::number_or_share")]
-    pub max_unavailable: Option<Value>,
-    /// Policy for evicting Pods that are not healthy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unhealthy_pod_eviction_policy: Option<EvictionPolicy>,
-}
-
-/// Policy for evicting Pods that are not healthy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum EvictionPolicy {
-    /// Evict unhealthy Pods only if the budget allows it.
-    IfHealthyBudget,
-    /// Always evict unhealthy Pods.
-    AlwaysAllow,
-}
-
 /// Field with the settings of the Pods.
 const WORKLOAD: &str = "spec";
 
@@ -261,10 +124,12 @@ fn rule_references() -> Vec<(String, &'static str)> {
     references(WORKLOAD, KUBERNETES_FIELDS)
 }
 
-/// Implements [`RunsVector`] for an aggregator.
-macro_rules! runs_vector {
-    ($kind:ident) => {
-        impl RunsVector for $kind {
+/// Implements [`WorkloadKind`] for an aggregator.
+macro_rules! workload_kind {
+    ($kind:ident, $takes_other_namespaces:literal, $($resource_namespace:ident)?) => {
+        impl WorkloadKind for $kind {
+            const ROLE: WorkloadRole = WorkloadRole::Aggregator;
+            const TAKES_OTHER_NAMESPACES: bool = $takes_other_namespaces;
             const WORKLOAD: &'static str = WORKLOAD;
             const IMAGE: &'static [&'static str] = &["spec.image"];
             const INTERPOLATION: &'static [&'static str] =
@@ -273,9 +138,20 @@ macro_rules! runs_vector {
             fn workload(&self) -> Option<&Workload> {
                 Some(&self.spec.aggregator.workload)
             }
+
+            fn aggregator(&self) -> Option<&Aggregator> {
+                Some(&self.spec.aggregator)
+            }
+
+            $(
+                fn resource_namespace(&self) -> Option<&str> {
+                    self.spec.$resource_namespace.as_deref()
+                }
+            )?
         }
     };
 }
 
-runs_vector!(VectorAggregator);
-runs_vector!(ClusterVectorAggregator);
+// Only one with a `ClusterRole` takes pipelines of other namespaces.
+workload_kind!(VectorAggregator, false,);
+workload_kind!(ClusterVectorAggregator, true, resource_namespace);

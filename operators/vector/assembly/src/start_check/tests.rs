@@ -2,10 +2,10 @@ use super::*;
 use crate::assembly::render_all;
 use crate::pipeline::RunnablePipeline;
 use crate::precedence::PublishedParts;
-use lockstep_vector_api::{InProcessCompiler, RunnerKind, VectorVersion};
+use lockstep_vector_api::{InProcessCompiler, VectorVersion, WorkloadRole};
 
 fn agent() -> AssemblyOptions {
-    AssemblyOptions::new(RunnerKind::Agent)
+    AssemblyOptions::new(WorkloadRole::Agent)
 }
 
 fn pipeline(namespace: &str, program: &str, sink: &Value) -> RunnablePipeline {
@@ -176,7 +176,7 @@ fn of_parts_that_are_valid_alone_and_not_together_the_last_is_to_blame() {
             ..RunnablePipeline::default()
         };
         crate::render(
-            &AssemblyOptions::new(RunnerKind::Aggregator),
+            &AssemblyOptions::new(WorkloadRole::Aggregator),
             &pipeline,
             None,
         )
@@ -199,7 +199,7 @@ fn of_parts_that_are_valid_alone_and_not_together_the_last_is_to_blame() {
         present: PresentState::none(),
         passed: &mut BTreeSet::new(),
     };
-    let options = AssemblyOptions::new(RunnerKind::Aggregator);
+    let options = AssemblyOptions::new(WorkloadRole::Aggregator);
     let culprits = check.culprits_of(&options, &parts);
     assert_eq!(culprits.len(), 1, "{culprits:?}");
     assert_eq!(culprits[0].pipeline.name, "e");

@@ -4,8 +4,8 @@ use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::persistence;
-use crate::owned::runner::{Runner, object};
 
 /// Returns true if an autoscaler decides the number of Pods.
 pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
@@ -14,7 +14,7 @@ pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
 }
 
 /// Returns the autoscaler, if it is enabled.
-pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> {
+pub(crate) fn of(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
     let autoscaling = aggregator.autoscaling.as_ref()?;
     if !is_enabled(aggregator) {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> 
     } else {
         "Deployment"
     };
-    let name = runner.object_name();
+    let name = workload.object_name();
     let target = json!({"apiVersion": "apps/v1", "kind": kind, "name": name});
     let spec = Fields::new()
         .with("scaleTargetRef", target)
@@ -32,7 +32,7 @@ pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> 
         .with("maxReplicas", autoscaling.max_replicas)
         .with_list("metrics", autoscaling.metrics.clone())
         .with_some("behavior", autoscaling.behavior.clone());
-    let metadata = runner.metadata(&name);
+    let metadata = workload.metadata(&name);
     let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", metadata);
     Some(autoscaler.with("spec", spec).into())
 }

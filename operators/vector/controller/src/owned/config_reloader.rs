@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
-use crate::owned::runner::Runner;
+use crate::owned::owned_workload::OwnedWorkload;
 use crate::owned::{image, resources, volumes};
 
 /// Returns the init container.
-pub(crate) fn init_container(runner: &Runner<'_>) -> Value {
-    container(runner, "init-config-reloader", true)
+pub(crate) fn init_container(workload: &OwnedWorkload<'_>) -> Value {
+    container(workload, "init-config-reloader", true)
 }
 
 /// Returns the sidecar container.
-pub(crate) fn sidecar(runner: &Runner<'_>) -> Value {
-    container(runner, "config-reloader", false)
+pub(crate) fn sidecar(workload: &OwnedWorkload<'_>) -> Value {
+    container(workload, "config-reloader", false)
 }
 
-fn container(runner: &Runner<'_>, name: &str, is_init: bool) -> Value {
-    let workload = runner.workload;
+fn container(workload: &OwnedWorkload<'_>, name: &str, is_init: bool) -> Value {
+    let settings = workload.settings;
     let args = [
         format!("--init-mode={is_init}"),
         format!("--volume-dir-archive={}", volumes::ARCHIVE_DIRECTORY),
@@ -27,20 +27,20 @@ fn container(runner: &Runner<'_>, name: &str, is_init: bool) -> Value {
         {"name": volumes::CONFIG, "mountPath": volumes::CONFIG_DIRECTORY},
         {"name": volumes::ARCHIVE, "mountPath": volumes::ARCHIVE_DIRECTORY},
     ]);
-    let requirements = workload.config_reloader_resources.as_ref();
+    let requirements = settings.config_reloader_resources.as_ref();
     Fields::new()
         .with("name", name)
-        .with("image", image::of_config_reloader(workload))
+        .with("image", image::of_config_reloader(settings))
         .with_some(
             "imagePullPolicy",
-            image::pull_policy(workload.image_pull_policy),
+            image::pull_policy(settings.image_pull_policy),
         )
         .with("args", args.to_vec())
         .with("volumeMounts", mounts)
         .with("resources", resources::with_defaults(requirements))
         .with_some(
             "securityContext",
-            workload.container_security_context.clone(),
+            settings.container_security_context.clone(),
         )
         .into()
 }

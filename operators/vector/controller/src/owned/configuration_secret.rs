@@ -9,31 +9,36 @@ use serde_json::{Value, json};
 use crate::gzip;
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::load_report;
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::publication::Publication;
-use crate::owned::runner::{Runner, object};
 
 /// Maximum size of the values of a Secret, in bytes (`MaxSecretSize` of the Kubernetes API).
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the Secrets with Vector's configuration, and those for the Pods that are not replaced yet.
-pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
+pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let Publication {
         files,
         secret_suffix,
         previous,
         load_lines,
         ..
-    } = runner.publication;
-    let mut secrets = of_files(runner, secret_suffix.as_deref(), files, load_lines)?;
+    } = workload.publication;
+    let mut secrets = of_files(workload, secret_suffix.as_deref(), files, load_lines)?;
     if let Some(previous) = previous {
         let suffix = previous.secret_suffix.as_deref();
-        secrets.extend(of_files(runner, suffix, &previous.files, &BTreeMap::new())?);
+        secrets.extend(of_files(
+            workload,
+            suffix,
+            &previous.files,
+            &BTreeMap::new(),
+        )?);
     }
     Ok(secrets)
 }
 
 fn of_files(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     suffix: Option<&str>,
     files: &BTreeMap<String, Vec<u8>>,
     load_lines: &BTreeMap<String, String>,
@@ -44,52 +49,52 @@ fn of_files(
             .map(|line| load_report::file(name, line));
         [(name.clone(), content.clone())].into_iter().chain(report)
     };
-    if runner.is_compressed() {
+    if workload.is_compressed() {
         let all = files
             .iter()
             .flat_map(|(name, content)| with_report(name, content));
         let compressed = all.map(|(name, content)| (name, gzip::compressed(&content)));
         let compressed: BTreeMap<_, _> = compressed.collect();
         let remedy = "run fewer pipelines in this workload";
-        let name = with_suffix(runner, suffix);
-        return Ok(vec![secret(runner, name, &compressed, remedy)?]);
+        let name = with_suffix(workload, suffix);
+        return Ok(vec![secret(workload, name, &compressed, remedy)?]);
     }
     let remedy = "set compressConfigFile, or run fewer pipelines in this workload";
     let secrets = files.iter().map(|(file, content)| {
         let values: BTreeMap<_, _> = with_report(file, content).collect();
-        secret(runner, name(runner, suffix, file), &values, remedy)
+        secret(workload, name(workload, suffix, file), &values, remedy)
     });
     secrets.collect()
 }
 
 /// Returns the names of the Secrets in which the files are, if they are not compressed.
-pub(crate) fn names(runner: &Runner<'_>) -> Vec<String> {
+pub(crate) fn names(workload: &OwnedWorkload<'_>) -> Vec<String> {
     let Publication {
         files,
         secret_suffix,
         ..
-    } = runner.publication;
+    } = workload.publication;
     let names = files.keys();
-    let names = names.map(|file| name(runner, secret_suffix.as_deref(), file));
+    let names = names.map(|file| name(workload, secret_suffix.as_deref(), file));
     names.collect()
 }
 
 /// Returns the name of the Secret with the first file, or with all if they are compressed.
-pub(crate) fn first_name(runner: &Runner<'_>) -> String {
-    with_suffix(runner, runner.publication.secret_suffix.as_deref())
+pub(crate) fn first_name(workload: &OwnedWorkload<'_>) -> String {
+    with_suffix(workload, workload.publication.secret_suffix.as_deref())
 }
 
-fn with_suffix(runner: &Runner<'_>, suffix: Option<&str>) -> String {
+fn with_suffix(workload: &OwnedWorkload<'_>, suffix: Option<&str>) -> String {
     match suffix {
-        Some(suffix) => format!("{}-{suffix}", runner.object_name()),
-        None => runner.object_name(),
+        Some(suffix) => format!("{}-{suffix}", workload.object_name()),
+        None => workload.object_name(),
     }
 }
 
 /// Returns the name of the Secret with a file: that of the workload's objects, with the number that further files such as
 /// `agent-1.json` have.
-fn name(runner: &Runner<'_>, suffix: Option<&str>, file: &str) -> String {
-    let first = with_suffix(runner, suffix);
+fn name(workload: &OwnedWorkload<'_>, suffix: Option<&str>, file: &str) -> String {
+    let first = with_suffix(workload, suffix);
     match file.trim_end_matches(".json").rsplit_once('-') {
         Some((_, number)) => format!("{first}-{number}"),
         None => first,
@@ -98,7 +103,7 @@ fn name(runner: &Runner<'_>, suffix: Option<&str>, file: &str) -> String {
 
 /// Returns a Secret with these values.
 pub(crate) fn secret(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     name: String,
     values: &BTreeMap<String, Vec<u8>>,
     remedy: &'static str,
@@ -117,7 +122,7 @@ pub(crate) fn secret(
         .iter()
         .map(|(name, value)| (name, STANDARD.encode(value)));
     let data: BTreeMap<_, _> = encoded.collect();
-    let secret = object("v1", "Secret", runner.metadata(&name));
+    let secret = object("v1", "Secret", workload.metadata(&name));
     Ok(secret.with("data", json!(data)).into())
 }
 

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::pod;
-use crate::owned::runner::{Runner, object};
 
 /// Returns the `DaemonSet` of the agents.
-pub(crate) fn of(runner: &Runner<'_>) -> Value {
+pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Value {
     let spec = Fields::new()
-        .with("selector", json!({"matchLabels": runner.match_labels()}))
-        .with("template", pod::template(runner, None, false));
-    object("apps/v1", "DaemonSet", runner.workload_metadata())
+        .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with("template", pod::template(workload, None, false));
+    object("apps/v1", "DaemonSet", workload.workload_metadata())
         .with("spec", spec)
         .into()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::fields::Fields;
-use crate::owned::runner::Runner;
+use crate::owned::owned_workload::OwnedWorkload;
 use crate::owned::{configuration_secret, image, resources, volumes};
 
 /// Name of the init container.
@@ -25,16 +25,16 @@ const DIRECTORY: &str = "/etc/lockstep/data-moves";
 const KEY: &str = "moves.json.gz";
 
 /// Returns the init container.
-pub(crate) fn init_container(runner: &Runner<'_>) -> Option<Value> {
-    let moved = runner.publication.moved_data.as_ref()?;
-    let workload = runner.workload;
+pub(crate) fn init_container(workload: &OwnedWorkload<'_>) -> Option<Value> {
+    let moved = workload.publication.moved_data.as_ref()?;
+    let settings = workload.settings;
     let args = [
         "vector".to_owned(),
         "migrate-data".to_owned(),
         format!("--data-dir={}", volumes::VECTOR_DATA_DIRECTORY),
         format!("{DIRECTORY}/{KEY}"),
     ];
-    let mut mounts = volumes::mounts(runner);
+    let mut mounts = volumes::mounts(workload);
     mounts.retain(|mount| mount["mountPath"] == volumes::VECTOR_DATA_DIRECTORY);
     mounts.push(json!({"name": VOLUME, "mountPath": DIRECTORY, "readOnly": true}));
     let container = Fields::new()
@@ -42,24 +42,24 @@ pub(crate) fn init_container(runner: &Runner<'_>) -> Option<Value> {
         .with("image", moved.image.as_str())
         .with_some(
             "imagePullPolicy",
-            image::pull_policy(workload.image_pull_policy),
+            image::pull_policy(settings.image_pull_policy),
         )
         .with("args", args.to_vec())
         .with("volumeMounts", mounts)
         .with("resources", resources::with_defaults(None))
-        .with("securityContext", security_context(runner));
+        .with("securityContext", security_context(workload));
     Some(container.into())
 }
 
 /// Returns the security context: the user of the Vector container, which owns the data. In Vector's images it is root, and
 /// in ours it is not. If root is forbidden, the image of the workload has another user, which only the workload can name.
-fn security_context(runner: &Runner<'_>) -> Map<String, Value> {
-    let workload = runner.workload;
-    let mut context = workload
+fn security_context(workload: &OwnedWorkload<'_>) -> Map<String, Value> {
+    let settings = workload.settings;
+    let mut context = settings
         .container_security_context
         .clone()
         .unwrap_or_default();
-    let of_pod = workload.pod_security_context.as_ref();
+    let of_pod = settings.pod_security_context.as_ref();
     let setting = |name: &str| {
         let of_pod = of_pod.and_then(|of_pod| of_pod.get(name));
         context.get(name).or(of_pod)
@@ -72,23 +72,23 @@ fn security_context(runner: &Runner<'_>) -> Map<String, Value> {
 }
 
 /// Returns the volume with the list of directories.
-pub(crate) fn volume(runner: &Runner<'_>) -> Option<Value> {
-    runner.publication.moved_data.as_ref()?;
-    Some(json!({"name": VOLUME, "secret": {"secretName": secret_name(runner)}}))
+pub(crate) fn volume(workload: &OwnedWorkload<'_>) -> Option<Value> {
+    workload.publication.moved_data.as_ref()?;
+    Some(json!({"name": VOLUME, "secret": {"secretName": secret_name(workload)}}))
 }
 
 /// Returns the Secret with the list of directories.
-pub(crate) fn secret(runner: &Runner<'_>) -> Result<Option<Value>, OwnedObjectsError> {
-    let Some(moved) = &runner.publication.moved_data else {
+pub(crate) fn secret(workload: &OwnedWorkload<'_>) -> Result<Option<Value>, OwnedObjectsError> {
+    let Some(moved) = &workload.publication.moved_data else {
         return Ok(None);
     };
     let values = BTreeMap::from([(KEY.to_owned(), moved.moves.clone())]);
     let remedy = "set migrateData to false";
-    configuration_secret::secret(runner, secret_name(runner), &values, remedy).map(Some)
+    configuration_secret::secret(workload, secret_name(workload), &values, remedy).map(Some)
 }
 
-fn secret_name(runner: &Runner<'_>) -> String {
-    format!("{}-data-moves", runner.object_name())
+fn secret_name(workload: &OwnedWorkload<'_>) -> String {
+    format!("{}-data-moves", workload.object_name())
 }
 
 /// Returns the image of the init container in an observed workload.

@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::observed::ObservedAggregator;
-use crate::owned::runner::{Runner, object};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::{pod, replicas};
 
 /// Returns the Deployment of an aggregator without persistent storage.
 pub(crate) fn of(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
 ) -> Value {
     let spec = Fields::new()
         .with_some("replicas", replicas::of(aggregator, observed.deployment))
-        .with("selector", json!({"matchLabels": runner.match_labels()}))
-        .with("template", pod::template(runner, Some(aggregator), false));
-    object("apps/v1", "Deployment", runner.workload_metadata())
+        .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with("template", pod::template(workload, Some(aggregator), false));
+    object("apps/v1", "Deployment", workload.workload_metadata())
         .with("spec", spec)
         .into()
 }

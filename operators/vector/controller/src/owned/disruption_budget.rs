@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::owned::autoscaler;
 use crate::owned::fields::Fields;
-use crate::owned::runner::{Runner, object};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 
 /// Returns the budget, if it is enabled and the aggregator can have more than one Pod: with one, it would block each
 /// drain of a node.
-pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> {
+pub(crate) fn of(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
     let budget = aggregator.pod_disruption_budget.as_ref()?;
     if !budget.enabled.unwrap_or_default() || max_replicas(aggregator) <= 1 {
         return None;
@@ -25,10 +25,10 @@ pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> 
         Some(EvictionPolicy::AlwaysAllow) | None => "AlwaysAllow",
     };
     let spec = Fields::new()
-        .with("selector", json!({"matchLabels": runner.match_labels()}))
+        .with("selector", json!({"matchLabels": workload.match_labels()}))
         .with(limit, value)
         .with("unhealthyPodEvictionPolicy", policy);
-    let metadata = runner.metadata(&runner.object_name());
+    let metadata = workload.metadata(&workload.object_name());
     let budget = object("policy/v1", "PodDisruptionBudget", metadata);
     Some(budget.with("spec", spec).into())
 }

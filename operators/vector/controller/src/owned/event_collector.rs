@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::labels::{self, Component};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::rbac::{self, Account};
-use crate::owned::runner::{Runner, object};
 use crate::owned::service::PipelineServices;
-use crate::owned::{image, pod, runner};
+use crate::owned::{image, owned_workload, pod};
 
 /// Port of the metrics of the event collector.
 const METRICS_PORT: u16 = 8080;
@@ -21,7 +21,7 @@ const MAX_BATCH_SIZE: i32 = 250;
 
 /// Returns the objects of the event collector, if a pipeline has a `kubernetes_events` source.
 pub(crate) fn of(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     services: &PipelineServices<'_>,
 ) -> Vec<Value> {
@@ -29,27 +29,27 @@ pub(crate) fn of(
     if receivers.is_empty() {
         return Vec::new();
     }
-    let name = runner.event_collector_name();
-    let labels = labels::match_labels(&runner.name, Component::EventCollector);
-    let metadata = || runner.metadata_with_labels(&name, &labels);
+    let name = workload.event_collector_name();
+    let labels = labels::match_labels(&workload.name, Component::EventCollector);
+    let metadata = || workload.metadata_with_labels(&name, &labels);
     let default = EventCollector::default();
     let settings = aggregator.event_collector.as_ref().unwrap_or(&default);
     let account = Account {
-        runner,
+        workload,
         name: name.clone(),
         labels: labels.clone(),
         gives_token: true,
     };
     let mut objects = vec![account.service_account()];
     // Permissions in one namespace suffice unless Events of others are collected.
-    let is_own = |receiver: &Receiver| receiver.watched_namespace == runner.namespace;
+    let is_own = |receiver: &Receiver| receiver.watched_namespace == workload.namespace;
     let rule = rbac::of_event_collector();
     objects.extend(if receivers.iter().all(is_own) {
         account.in_namespace(&rule)
     } else {
         account.in_cluster(&rule)
     });
-    let configuration = configuration(runner, settings, &receivers);
+    let configuration = configuration(workload, settings, &receivers);
     let config_map = object("v1", "ConfigMap", metadata());
     let config_map = config_map.with("data", json!({"config.json": configuration}));
     objects.push(config_map.into());
@@ -59,7 +59,7 @@ pub(crate) fn of(
     let spec = json!({"ports": [port], "selector": labels});
     let service = object("v1", "Service", metadata()).with("spec", spec);
     objects.push(service.into());
-    objects.push(deployment(runner, aggregator, settings));
+    objects.push(deployment(workload, aggregator, settings));
     objects
 }
 
@@ -88,11 +88,15 @@ fn receivers(services: &PipelineServices<'_>) -> Vec<Receiver> {
 }
 
 /// Returns the configuration, which the event collector reloads.
-fn configuration(runner: &Runner<'_>, settings: &EventCollector, receivers: &[Receiver]) -> String {
+fn configuration(
+    workload: &OwnedWorkload<'_>,
+    settings: &EventCollector,
+    receivers: &[Receiver],
+) -> String {
     let receivers = receivers.iter().map(|receiver| {
         json!({
             "ServiceName": receiver.service,
-            "ServiceNamespace": runner.namespace,
+            "ServiceNamespace": workload.namespace,
             "Port": receiver.port.to_string(),
             "WatchedNamespace": receiver.watched_namespace,
         })
@@ -103,20 +107,24 @@ fn configuration(runner: &Runner<'_>, settings: &EventCollector, receivers: &[Re
     json!({"MaxBatchSize": size, "Receivers": receivers}).to_string()
 }
 
-fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventCollector) -> Value {
-    let workload = runner.workload;
-    let name = runner.event_collector_name();
-    let labels = labels::match_labels(&runner.name, Component::EventCollector);
-    let mut annotations = workload.annotations.clone();
+fn deployment(
+    workload: &OwnedWorkload<'_>,
+    aggregator: &Aggregator,
+    collector: &EventCollector,
+) -> Value {
+    let settings = workload.settings;
+    let name = workload.event_collector_name();
+    let labels = labels::match_labels(&workload.name, Component::EventCollector);
+    let mut annotations = settings.annotations.clone();
     for (key, value) in [
         ("prometheus.io/port", METRICS_PORT.to_string()),
         ("prometheus.io/scrape", "true".to_owned()),
     ] {
         annotations.insert(key.to_owned(), value);
     }
-    let metadata = runner::metadata(&labels, &annotations);
-    let policy = image::pull_policy(settings.image_pull_policy).unwrap_or("IfNotPresent");
-    let collector_image = image::set(settings.image.as_deref()).unwrap_or(image::EVENT_COLLECTOR);
+    let metadata = owned_workload::metadata(&labels, &annotations);
+    let policy = image::pull_policy(collector.image_pull_policy).unwrap_or("IfNotPresent");
+    let collector_image = image::set(collector.image.as_deref()).unwrap_or(image::EVENT_COLLECTOR);
     let mount = json!({"name": CONFIG, "mountPath": "/etc/event-collector"});
     let container = Fields::new()
         .with("name", "event-collector")
@@ -125,10 +133,10 @@ fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventColl
         .with("volumeMounts", vec![mount])
         .with_some(
             "securityContext",
-            workload.container_security_context.clone(),
+            settings.container_security_context.clone(),
         );
     let volume = json!({"name": CONFIG, "configMap": {"name": name}});
-    let pod = pod::scheduling(workload, Some(aggregator))
+    let pod = pod::scheduling(settings, Some(aggregator))
         .with("serviceAccountName", name.as_str())
         .with("volumes", vec![volume])
         .with("containers", vec![Value::from(container)]);
@@ -136,7 +144,7 @@ fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventColl
     let template = json!({"metadata": metadata, "spec": Value::from(pod)});
     let mut deployment_metadata = metadata;
     deployment_metadata["name"] = json!(name);
-    deployment_metadata["namespace"] = json!(runner.namespace);
+    deployment_metadata["namespace"] = json!(workload.namespace);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",

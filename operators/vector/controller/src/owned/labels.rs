@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 
 /// Annotation of a Pod template with the fingerprint of the options that Vector does not reload.
 pub const GLOBAL_OPTIONS_CHECKSUM: &str = "checksum/global-options";
@@ -22,7 +22,7 @@ pub(crate) enum Component {
     EventCollector,
     ConfigCheck,
     /// Pod that keeps running for checks.
-    Validator(RunnerKind),
+    Validator(WorkloadRole),
 }
 
 /// Name in the labels of a validator and of its objects.
@@ -36,8 +36,8 @@ pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<Str
         Component::EventCollector => ("vector", "EventCollector"),
         Component::ConfigCheck => ("vector-configcheck", "ConfigCheck"),
         // An agent and an aggregator may have the same name.
-        Component::Validator(RunnerKind::Agent) => (VALIDATOR, "AgentValidator"),
-        Component::Validator(RunnerKind::Aggregator) => (VALIDATOR, "AggregatorValidator"),
+        Component::Validator(WorkloadRole::Agent) => (VALIDATOR, "AgentValidator"),
+        Component::Validator(WorkloadRole::Aggregator) => (VALIDATOR, "AggregatorValidator"),
     };
     let labels = [
         ("app.kubernetes.io/managed-by", "vector-operator"),
@@ -51,10 +51,10 @@ pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<Str
 }
 
 /// Returns the labels that select the Pods that run Vector for a workload with this name.
-pub(crate) fn of_pods(kind: RunnerKind, name: &str) -> BTreeMap<String, String> {
+pub(crate) fn of_pods(kind: WorkloadRole, name: &str) -> BTreeMap<String, String> {
     let component = match kind {
-        RunnerKind::Agent => Component::Agent,
-        RunnerKind::Aggregator => Component::Aggregator,
+        WorkloadRole::Agent => Component::Agent,
+        WorkloadRole::Aggregator => Component::Aggregator,
     };
     match_labels(name, component)
 }

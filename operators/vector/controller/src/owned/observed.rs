@@ -3,8 +3,8 @@
 use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
 
+use crate::owned::owned_workload::OwnedWorkload;
 use crate::owned::persistence;
-use crate::owned::runner::Runner;
 
 /// Observed workloads of an aggregator, as the API server stores them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ impl ObservedAggregator<'_> {
     /// `persistence`, until the Pods of the desired kind are ready.
     pub(crate) fn predecessor(
         &self,
-        runner: &Runner<'_>,
+        workload: &OwnedWorkload<'_>,
         aggregator: &Aggregator,
     ) -> Option<Value> {
         let (kind, other) = if persistence::is_enabled(aggregator) {
@@ -31,13 +31,13 @@ impl ObservedAggregator<'_> {
             ("StatefulSet", self.stateful_set)
         };
         // Two Pods with one host port do not fit on a node: the new ones could wait for the old ones forever.
-        let can_wait = !runner.workload.host_network.unwrap_or_default();
+        let can_wait = !workload.settings.host_network.unwrap_or_default();
         // An object with nothing but its name is left as it is.
         (other.is_some() && !self.is_successor_ready && can_wait).then(|| {
             json!({
                 "apiVersion": "apps/v1",
                 "kind": kind,
-                "metadata": {"name": runner.object_name(), "namespace": runner.namespace},
+                "metadata": {"name": workload.object_name(), "namespace": workload.namespace},
             })
         })
     }

@@ -8,20 +8,20 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::discovery::Scope;
 use lockstep_controller::{OwnedType, UpdateStrategy};
-use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, RunnerKind, workload_namespace};
+use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, WorkloadRole, workload_namespace};
 use serde_json::Value;
 
 use crate::owned::{pod_monitor, rbac, validator};
 
 /// Returns the types of the owned objects of a `Vector` (agents) or of either kind of aggregators. Children are written
 /// in this order: a Pod needs its service account, its permissions and its configuration.
-pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
+pub fn owned_types(kind: WorkloadRole, has_pod_monitors: bool) -> Vec<OwnedType> {
     let mut types = vec![
         OwnedType::namespaced::<ServiceAccount>(),
         OwnedType::cluster_scoped::<ClusterRole>(),
         OwnedType::cluster_scoped::<ClusterRoleBinding>(),
     ];
-    if kind == RunnerKind::Aggregator {
+    if kind == WorkloadRole::Aggregator {
         types.extend([
             OwnedType::namespaced::<Role>(),
             OwnedType::namespaced::<RoleBinding>(),
@@ -37,11 +37,11 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
     let deployments =
         OwnedType::namespaced::<Deployment>().ignoring_readiness_of(validator::is_part);
     match kind {
-        RunnerKind::Agent => types.extend([
+        WorkloadRole::Agent => types.extend([
             deployments.watch_in(namespaces_of_validators),
             OwnedType::namespaced::<DaemonSet>(),
         ]),
-        RunnerKind::Aggregator => types.extend([
+        WorkloadRole::Aggregator => types.extend([
             deployments,
             OwnedType::namespaced::<StatefulSet>(),
             OwnedType::namespaced::<HorizontalPodAutoscaler>(),
@@ -95,9 +95,9 @@ fn namespaces_of_children(workload: &Value) -> Vec<String> {
 
 /// Returns the permissions that the owned objects grant. The controller needs them, too: Kubernetes denies the
 /// grant of a permission to a client without this permission.
-pub fn granted_rules(kind: RunnerKind) -> Vec<Value> {
+pub fn granted_rules(kind: WorkloadRole) -> Vec<Value> {
     match kind {
-        RunnerKind::Agent => vec![rbac::of_kubernetes_logs()],
-        RunnerKind::Aggregator => vec![rbac::of_kubernetes_logs(), rbac::of_event_collector()],
+        WorkloadRole::Agent => vec![rbac::of_kubernetes_logs()],
+        WorkloadRole::Aggregator => vec![rbac::of_kubernetes_logs(), rbac::of_event_collector()],
     }
 }

@@ -5,63 +5,68 @@ use serde_json::{Map, Value};
 
 use crate::owned::fields::Fields;
 use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
-use crate::owned::runner::{self, Runner};
+use crate::owned::owned_workload::{self, OwnedWorkload};
 use crate::owned::{config_reloader, container, data_migration, volumes};
 
 /// Returns the template of the Pods that run Vector. `aggregator` has the settings that only aggregators have;
 /// `has_claim` is true if Vector's data directory is a `PersistentVolumeClaim`.
 pub(crate) fn template(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     aggregator: Option<&Aggregator>,
     has_claim: bool,
 ) -> Value {
-    let mut annotations = runner.workload.annotations.clone();
-    let hash = &runner.publication.roll_hash;
-    if runner.publication.adopted_hash.as_ref() == Some(hash) {
+    let mut annotations = workload.settings.annotations.clone();
+    let hash = &workload.publication.roll_hash;
+    if workload.publication.adopted_hash.as_ref() == Some(hash) {
         annotations.remove(GLOBAL_OPTIONS_CHECKSUM);
     } else {
         annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
     }
-    let mut containers = vec![container::of(runner)];
-    let mut init_containers: Vec<_> = data_migration::init_container(runner).into_iter().collect();
-    if runner.is_compressed() {
-        init_containers.push(config_reloader::init_container(runner));
-        containers.push(config_reloader::sidecar(runner));
+    let mut containers = vec![container::of(workload)];
+    let mut init_containers: Vec<_> = data_migration::init_container(workload)
+        .into_iter()
+        .collect();
+    if workload.is_compressed() {
+        init_containers.push(config_reloader::init_container(workload));
+        containers.push(config_reloader::sidecar(workload));
     }
-    let mut volumes = volumes::of(runner, has_claim);
-    volumes.extend(data_migration::volume(runner));
-    let spec = scheduling(runner.workload, aggregator)
-        .with("serviceAccountName", runner.object_name())
+    let mut volumes = volumes::of(workload, has_claim);
+    volumes.extend(data_migration::volume(workload));
+    let spec = scheduling(workload.settings, aggregator)
+        .with("serviceAccountName", workload.object_name())
         .with_some(
             "automountServiceAccountToken",
-            runner.asks_for_token().then_some(true),
+            workload.asks_for_token().then_some(true),
         )
         .with("volumes", volumes)
         .with_list("initContainers", init_containers)
         .with("containers", containers);
     Fields::new()
-        .with("metadata", runner::metadata(&runner.labels(), &annotations))
+        .with(
+            "metadata",
+            owned_workload::metadata(&workload.labels(), &annotations),
+        )
         .with("spec", spec)
         .into()
 }
 
 /// Returns the part of a Pod that is the same for Vector and for the event collector: where it runs, and as what.
-pub(crate) fn scheduling(workload: &Workload, aggregator: Option<&Aggregator>) -> Fields {
+pub(crate) fn scheduling(settings: &Workload, aggregator: Option<&Aggregator>) -> Fields {
     let spread = aggregator.map(|aggregator| aggregator.topology_spread_constraints.clone());
     Fields::new()
-        .with_some("securityContext", workload.pod_security_context.clone())
-        .with_list("imagePullSecrets", unique(&workload.image_pull_secrets))
-        .with_some("affinity", workload.affinity.clone())
+        .with_some("securityContext", settings.pod_security_context.clone())
+        .with_list("imagePullSecrets", unique(&settings.image_pull_secrets))
+        .with_some("affinity", settings.affinity.clone())
         .with_list("topologySpreadConstraints", spread.unwrap_or_default())
-        .with_text("runtimeClassName", workload.runtime_class_name.as_deref())
-        .with_text("schedulerName", workload.scheduler_name.as_deref())
-        .with_list("tolerations", workload.tolerations.clone())
-        .with_text("priorityClassName", workload.priority_class_name.as_deref())
+        .with_text("runtimeClassName", settings.runtime_class_name.as_deref())
+        .with_text("schedulerName", settings.scheduler_name.as_deref())
+        .with_list("tolerations", settings.tolerations.clone())
+        .with_text("priorityClassName", settings.priority_class_name.as_deref())
         .with_some(
             "hostNetwork",
-            workload.host_network.filter(|is_set| *is_set),
+            settings.host_network.filter(|is_set| *is_set),
         )
-        .with_list("hostAliases", host_aliases(&workload.host_aliases))
+        .with_list("hostAliases", host_aliases(&settings.host_aliases))
 }
 
 /// Returns the items without duplicates, which server-side apply rejects.

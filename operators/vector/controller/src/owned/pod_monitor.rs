@@ -5,8 +5,8 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::ports;
-use crate::owned::runner::{Runner, object};
 
 const GROUP: &str = "monitoring.coreos.com";
 const VERSION: &str = "v1";
@@ -18,21 +18,21 @@ pub(crate) fn api_resource() -> ApiResource {
 }
 
 /// Returns the `PodMonitor`, if Vector serves its own metrics and the cluster has this type.
-pub(crate) fn of(runner: &Runner<'_>) -> Option<Value> {
-    let workload = runner.workload;
-    let is_wanted = workload.internal_metrics.unwrap_or_default();
-    if !is_wanted || !runner.cluster.has_pod_monitors {
+pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Option<Value> {
+    let settings = workload.settings;
+    let is_wanted = settings.internal_metrics.unwrap_or_default();
+    if !is_wanted || !workload.cluster.has_pod_monitors {
         return None;
     }
     let endpoint = Fields::new()
         .with("path", "/metrics")
         .with("port", ports::METRICS_NAME)
-        .with_text("interval", workload.scrape_interval.as_deref())
-        .with_text("scrapeTimeout", workload.scrape_timeout.as_deref());
+        .with_text("interval", settings.scrape_interval.as_deref())
+        .with_text("scrapeTimeout", settings.scrape_timeout.as_deref());
     let spec = Fields::new()
         .with("podMetricsEndpoints", vec![Value::from(endpoint)])
-        .with("selector", json!({"matchLabels": runner.match_labels()}));
-    let metadata = runner.metadata(&runner.object_name());
+        .with("selector", json!({"matchLabels": workload.match_labels()}));
+    let metadata = workload.metadata(&workload.object_name());
     let monitor = object(&format!("{GROUP}/{VERSION}"), KIND, metadata);
     Some(monitor.with("spec", spec).into())
 }

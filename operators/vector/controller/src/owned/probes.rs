@@ -2,17 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::owned::owned_workload::OwnedWorkload;
 use crate::owned::ports;
-use crate::owned::runner::Runner;
 
 /// Returns a probe: that of the user, or one of Vector's API if the user has asked for it.
-pub(crate) fn of(runner: &Runner<'_>, of_user: Option<&Map<String, Value>>) -> Option<Value> {
+pub(crate) fn of(
+    workload: &OwnedWorkload<'_>,
+    of_user: Option<&Map<String, Value>>,
+) -> Option<Value> {
     if let Some(probe) = of_user {
         return Some(Value::Object(probe.clone()));
     }
-    let api = runner.workload.api.as_ref();
+    let api = workload.settings.api.as_ref();
     let is_wanted = api.and_then(|api| api.healthcheck).unwrap_or_default();
-    (runner.has_api() && is_wanted).then(|| {
+    (workload.has_api() && is_wanted).then(|| {
         json!({
             "httpGet": {"path": "/health", "port": ports::API},
             "initialDelaySeconds": 15,

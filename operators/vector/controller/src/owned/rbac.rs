@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use serde_json::{Value, json};
 
-use crate::owned::runner::{Runner, object};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -21,15 +21,15 @@ pub(crate) fn of_event_collector() -> Value {
 }
 
 /// Returns the service account of Vector and, if Vector reads the Kubernetes API, its permissions.
-pub(crate) fn of_runner(runner: &Runner<'_>) -> Vec<Value> {
+pub(crate) fn of_workload(workload: &OwnedWorkload<'_>) -> Vec<Value> {
     let account = Account {
-        runner,
-        name: runner.object_name(),
-        labels: runner.labels(),
-        gives_token: runner.kind == RunnerKind::Agent,
+        workload,
+        name: workload.object_name(),
+        labels: workload.labels(),
+        gives_token: workload.role == WorkloadRole::Agent,
     };
     let mut objects = vec![account.service_account()];
-    if runner.reads_kubernetes_api() {
+    if workload.reads_kubernetes_api() {
         objects.extend(account.in_cluster(&of_kubernetes_logs()));
     }
     objects
@@ -37,7 +37,7 @@ pub(crate) fn of_runner(runner: &Runner<'_>) -> Vec<Value> {
 
 /// Service account with the permissions of one component.
 pub(crate) struct Account<'a> {
-    pub(crate) runner: &'a Runner<'a>,
+    pub(crate) workload: &'a OwnedWorkload<'a>,
     pub(crate) name: String,
     pub(crate) labels: BTreeMap<String, String>,
     /// If true, each Pod gets a token. Otherwise, Pods that need one say so.
@@ -47,7 +47,7 @@ pub(crate) struct Account<'a> {
 impl Account<'_> {
     /// Returns the service account.
     pub(crate) fn service_account(&self) -> Value {
-        let metadata = self.runner.metadata_with_labels(&self.name, &self.labels);
+        let metadata = self.workload.metadata_with_labels(&self.name, &self.labels);
         object("v1", "ServiceAccount", metadata)
             .with_some(
                 "automountServiceAccountToken",
@@ -58,8 +58,8 @@ impl Account<'_> {
 
     /// Returns objects that grant permissions in the whole cluster.
     pub(crate) fn in_cluster(&self, rule: &Value) -> [Value; 2] {
-        let metadata = || self.runner.cluster_metadata(&self.name, &self.labels);
-        let name = self.runner.cluster_name(&self.name);
+        let metadata = || self.workload.cluster_metadata(&self.name, &self.labels);
+        let name = self.workload.cluster_name(&self.name);
         [
             object(API_VERSION, "ClusterRole", metadata())
                 .with("rules", json!([rule]))
@@ -73,7 +73,7 @@ impl Account<'_> {
 
     /// Returns objects that grant permissions in the namespace of the service account.
     pub(crate) fn in_namespace(&self, rule: &Value) -> [Value; 2] {
-        let metadata = || self.runner.metadata_with_labels(&self.name, &self.labels);
+        let metadata = || self.workload.metadata_with_labels(&self.name, &self.labels);
         [
             object(API_VERSION, "Role", metadata())
                 .with("rules", json!([rule]))
@@ -86,7 +86,7 @@ impl Account<'_> {
     }
 
     fn subjects(&self) -> Value {
-        json!([{"kind": "ServiceAccount", "name": self.name, "namespace": self.runner.namespace}])
+        json!([{"kind": "ServiceAccount", "name": self.name, "namespace": self.workload.namespace}])
     }
 }
 

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::configuration_secret;
-use crate::owned::runner::Runner;
+use crate::owned::owned_workload::OwnedWorkload;
 
 /// Returns the Secret, if a pipeline refers to one.
-pub(crate) fn of(runner: &Runner<'_>) -> Result<Option<Value>, OwnedObjectsError> {
-    if !runner.uses_secrets() {
+pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Option<Value>, OwnedObjectsError> {
+    if !workload.uses_secrets() {
         return Ok(None);
     }
     let remedy = "refer to fewer or smaller Secrets in the pipelines of this workload";
-    let values = &runner.publication.secrets;
-    configuration_secret::secret(runner, runner.secret_assets_name(), values, remedy).map(Some)
+    let values = &workload.publication.secrets;
+    configuration_secret::secret(workload, workload.secret_assets_name(), values, remedy).map(Some)
 }

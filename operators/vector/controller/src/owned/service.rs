@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::owned::dns_label::{dns_label, is_dns_label};
 use crate::owned::observed::ObservedAggregator;
-use crate::owned::runner::{Runner, object};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::{persistence, ports};
 
 /// Ports of a Service by number and protocol, with their names.
@@ -22,13 +22,13 @@ pub(crate) struct PipelineServices<'a> {
 }
 
 impl<'a> PipelineServices<'a> {
-    pub(crate) fn of(runner: &Runner<'a>) -> Self {
+    pub(crate) fn of(workload: &OwnedWorkload<'a>) -> Self {
         let mut services = Self {
             names: Vec::new(),
             notices: Vec::new(),
         };
-        for service in &runner.publication.services {
-            let name = services.name(runner, service);
+        for service in &workload.publication.services {
+            let name = services.name(workload, service);
             services.names.push((service, name));
         }
         services
@@ -40,9 +40,9 @@ impl<'a> PipelineServices<'a> {
     }
 
     /// Returns the name of the Service of a pipeline. Reports the name in an annotation that is not used.
-    fn name(&mut self, runner: &Runner<'_>, service: &PipelineService) -> String {
-        let event_collector = runner.event_collector_name();
-        let name = service_name(&runner.object_name(), &event_collector, service);
+    fn name(&mut self, workload: &OwnedWorkload<'_>, service: &PipelineService) -> String {
+        let event_collector = workload.event_collector_name();
+        let name = service_name(&workload.object_name(), &event_collector, service);
         let unused = service.service_name.as_deref();
         if let Some(unused) = unused.filter(|chosen| !chosen.is_empty() && **chosen != name) {
             let reason = if unused == event_collector {
@@ -77,25 +77,25 @@ pub(crate) fn service_name(
 }
 
 /// Returns the Service of the API of agents.
-pub(crate) fn of_agent(runner: &Runner<'_>) -> Option<Value> {
+pub(crate) fn of_agent(workload: &OwnedWorkload<'_>) -> Option<Value> {
     let ports = [((ports::API, Protocol::Tcp), "api".to_owned())];
     let ports = ports.into_iter().collect();
-    runner
+    workload
         .has_api()
-        .then(|| service(runner, &runner.object_name(), &ports))
+        .then(|| service(workload, &workload.object_name(), &ports))
 }
 
 /// Returns the Services of an aggregator: those of its pipelines, of its API, and of its `StatefulSet`.
 pub(crate) fn of_aggregator(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     services: &PipelineServices<'_>,
     observed: &ObservedAggregator<'_>,
 ) -> Vec<Value> {
     // Pipelines with one Service share it; so do a pipeline and the API.
     let mut by_name = BTreeMap::<String, Ports>::new();
-    if runner.has_api() {
-        let ports = by_name.entry(runner.object_name()).or_default();
+    if workload.has_api() {
+        let ports = by_name.entry(workload.object_name()).or_default();
         ports.insert((ports::API, Protocol::Tcp), "api".to_owned());
     }
     for (service, name) in services.iter() {
@@ -108,23 +108,23 @@ pub(crate) fn of_aggregator(
     }
     by_name.retain(|_, ports| !ports.is_empty());
     // The headless Service lives as long as the StatefulSet: its Pods are found by it.
-    let is_kept = observed.predecessor(runner, aggregator).is_some();
+    let is_kept = observed.predecessor(workload, aggregator).is_some();
     let headless =
-        (persistence::is_enabled(aggregator) || is_kept).then(|| runner.headless_service_name());
+        (persistence::is_enabled(aggregator) || is_kept).then(|| workload.headless_service_name());
     let of_headless = headless.map(|name| {
         let ports = by_name.remove(&name).unwrap_or_default();
-        let mut headless = service(runner, &name, &ports);
+        let mut headless = service(workload, &name, &ports);
         headless["spec"]["clusterIP"] = json!("None");
         headless["spec"]["publishNotReadyAddresses"] = json!(true);
         headless
     });
     let others = by_name
         .iter()
-        .map(|(name, ports)| service(runner, name, ports));
+        .map(|(name, ports)| service(workload, name, ports));
     others.chain(of_headless).collect()
 }
 
-fn service(runner: &Runner<'_>, name: &str, ports: &Ports) -> Value {
+fn service(workload: &OwnedWorkload<'_>, name: &str, ports: &Ports) -> Value {
     let mut names = BTreeSet::new();
     let ports = ports.iter().map(|((port, protocol), name)| {
         // Names of ports are unique in a Service; names of sources, in a pipeline.
@@ -139,10 +139,10 @@ fn service(runner: &Runner<'_>, name: &str, ports: &Ports) -> Value {
         json!({"name": name, "port": port, "protocol": protocol.as_str(), "targetPort": port})
     });
     let ports: Vec<_> = ports.collect();
-    let mut spec = json!({"selector": runner.match_labels()});
+    let mut spec = json!({"selector": workload.match_labels()});
     if !ports.is_empty() {
         spec["ports"] = json!(ports);
     }
-    let service = object("v1", "Service", runner.metadata(name));
+    let service = object("v1", "Service", workload.metadata(name));
     service.with("spec", spec).into()
 }

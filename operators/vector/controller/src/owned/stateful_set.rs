@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::fields::Fields;
 use crate::owned::observed::ObservedAggregator;
-use crate::owned::runner::{Runner, object};
+use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::{persistence, pod, quantity, replicas};
 
 /// Fields of a `StatefulSet` that can be changed only by creating it again.
@@ -14,14 +14,14 @@ const IMMUTABLE: [&str; 3] = ["podManagementPolicy", "serviceName", "volumeClaim
 
 /// Returns the `StatefulSet`, and a notice if the existing one keeps values that cannot be changed.
 pub(crate) fn of(
-    runner: &Runner<'_>,
+    workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
 ) -> Result<(Value, Option<String>), OwnedObjectsError> {
     let default = Persistence::default();
     let settings = aggregator.persistence.as_ref().unwrap_or(&default);
     let mut spec: Map<String, Value> = [
-        ("serviceName", json!(runner.headless_service_name())),
+        ("serviceName", json!(workload.headless_service_name())),
         // Every Pod has a volume of its own, so that none has to wait for another one.
         ("podManagementPolicy", json!("Parallel")),
         (
@@ -39,11 +39,11 @@ pub(crate) fn of(
             "persistentVolumeClaimRetentionPolicy",
             persistence::retention_policy(settings),
         )
-        .with("selector", json!({"matchLabels": runner.match_labels()}))
-        .with("template", pod::template(runner, Some(aggregator), true));
-    let name = runner.object_name();
+        .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with("template", pod::template(workload, Some(aggregator), true));
+    let name = workload.object_name();
     let stateful_set =
-        object("apps/v1", "StatefulSet", runner.workload_metadata()).with("spec", spec);
+        object("apps/v1", "StatefulSet", workload.workload_metadata()).with("spec", spec);
     let notice = (!kept.is_empty()).then(|| {
         let fields = kept.join(", ");
         format!(

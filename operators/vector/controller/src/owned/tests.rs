@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 
 use crate::owned::{
     Cluster, ClusterScopedNames, ConfigurationCheck, ControllerPods, ObservedAggregator,
-    OwnedObjects, OwnedObjectsError, Publication, Validator, of_aggregator, of_cluster_aggregator,
-    of_vector,
+    OwnedObjects, OwnedObjectsError, Publication, Validator, objects,
 };
 
 /// Kind of a workload.
@@ -114,15 +113,15 @@ impl Input<'_> {
         match self.kind {
             Kind::Vector => {
                 let vector: Vector = typed(object(Some("team")));
-                of_vector(&vector, publication, cluster)
+                objects(&vector, publication, cluster, observed)
             }
             Kind::VectorAggregator => {
                 let aggregator: VectorAggregator = typed(object(Some("team")));
-                of_aggregator(&aggregator, publication, cluster, observed)
+                objects(&aggregator, publication, cluster, observed)
             }
             Kind::ClusterVectorAggregator => {
                 let aggregator: ClusterVectorAggregator = typed(object(None));
-                of_cluster_aggregator(&aggregator, publication, cluster, observed)
+                objects(&aggregator, publication, cluster, observed)
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::{ConfigCheck, RunnerKind, Workload};
+use lockstep_vector_api::{ConfigCheck, Workload, WorkloadRole};
 use lockstep_vector_assembly::fingerprint;
 use lockstep_vector_validator::{CERTIFICATE, HEALTH, KEY, PORT, READY, TOKEN};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::owned::children::OwnedObjectsError;
 use crate::owned::cluster::Cluster;
 use crate::owned::fields::Fields;
 use crate::owned::labels::{self, Component};
+use crate::owned::owned_workload::{self, OwnedWorkload, object};
 use crate::owned::publication::{Publication, Validator};
-use crate::owned::runner::{self, Runner, object};
 use crate::owned::{config_check, configuration_secret, container, image, pod, volumes};
 
 /// Label of the Pods with a fingerprint of their template. A Pod of an earlier template would check configurations with
@@ -53,39 +53,40 @@ pub(crate) fn is_part(child: &Value) -> bool {
 
 /// Returns the labels of the Pods that can check the configurations of a workload.
 pub(crate) fn pod_labels(
-    (kind, name): (RunnerKind, &str),
+    role: WorkloadRole,
+    name: &str,
     namespace: &str,
-    workload: &Workload,
+    settings: &Workload,
     cluster: &Cluster,
     validator: &Validator,
 ) -> BTreeMap<String, String> {
     let nothing = Publication::default();
-    let runner = Runner {
-        kind,
+    let workload = OwnedWorkload {
+        role,
         name: name.to_owned(),
         namespace: namespace.to_owned(),
-        workload,
+        settings,
         publication: &nothing,
         cluster,
         check: None,
     };
-    let mut labels = match_labels(&runner);
-    let (_, fingerprint) = template(&runner, validator);
+    let mut labels = match_labels(&workload);
+    let (_, fingerprint) = template(&workload, validator);
     labels.insert(TEMPLATE.to_owned(), fingerprint);
     labels
 }
 
 /// Returns the objects of the validator, if the workload has one.
-pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
-    let check = runner.workload.config_check.as_ref();
+pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
+    let check = workload.settings.config_check.as_ref();
     let is_wanted = check.is_some_and(|check| check.is_warm());
-    let validator = runner.publication.validator.as_ref();
+    let validator = workload.publication.validator.as_ref();
     let Some(validator) = validator.filter(|it| is_wanted || it.is_for_schema) else {
         return Ok(Vec::new());
     };
-    let match_labels = match_labels(runner);
-    let name = name(&runner.object_name());
-    let metadata = || runner.metadata_with_labels(&name, &match_labels);
+    let match_labels = match_labels(workload);
+    let name = name(&workload.object_name());
+    let metadata = || workload.metadata_with_labels(&name, &match_labels);
     let values = [
         (CERTIFICATE, &validator.certificate),
         (KEY, &validator.key),
@@ -93,10 +94,10 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     ];
     let values = values.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec()));
     let mut secret =
-        configuration_secret::secret(runner, name.clone(), &values.into(), "set warm to false")?;
+        configuration_secret::secret(workload, name.clone(), &values.into(), "set warm to false")?;
     // Not those of the workload: its Pods do not mount this Secret.
     secret["metadata"]["labels"] = json!(match_labels);
-    let (template, _) = template(runner, validator);
+    let (template, _) = template(workload, validator);
     let spec = json!({
         "replicas": 1,
         "selector": {"matchLabels": match_labels},
@@ -109,8 +110,8 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
 }
 
 /// Returns the labels that select the Pods.
-fn match_labels(runner: &Runner<'_>) -> BTreeMap<String, String> {
-    labels::match_labels(&runner.name, Component::Validator(runner.kind))
+fn match_labels(workload: &OwnedWorkload<'_>) -> BTreeMap<String, String> {
+    labels::match_labels(&workload.name, Component::Validator(workload.role))
 }
 
 /// Lets only the controller in. What Vector does during a check may need the network, such as to get credentials from the
@@ -133,54 +134,50 @@ fn network_policy(match_labels: &BTreeMap<String, String>, validator: &Validator
 }
 
 /// Returns the Pod template, and the fingerprint that it has as a label.
-fn template(of_workload: &Runner<'_>, validator: &Validator) -> (Value, String) {
-    let mut checking = config_check::checking(of_workload.workload);
-    let check = of_workload.workload.config_check.as_ref();
+fn template(of_workload: &OwnedWorkload<'_>, validator: &Validator) -> (Value, String) {
+    let mut settings = config_check::checking(of_workload.settings);
+    let check = of_workload.settings.config_check.as_ref();
     if validator.is_for_schema && !check.is_some_and(ConfigCheck::is_warm) {
         // The image for checks may have another version.
-        checking.image.clone_from(&of_workload.workload.image);
+        settings.image.clone_from(&of_workload.settings.image);
     }
-    let workload = checking;
     // A request has the files as they are.
-    let workload = Workload {
-        compress_config_file: None,
-        ..workload
-    };
+    settings.compress_config_file = None;
     let nothing = Publication::default();
     let account = config_check::account_name(of_workload);
-    let runner = Runner {
-        kind: of_workload.kind,
+    let workload = OwnedWorkload {
+        role: of_workload.role,
         name: of_workload.name.clone(),
         namespace: of_workload.namespace.clone(),
-        workload: &workload,
+        settings: &settings,
         publication: &nothing,
         cluster: of_workload.cluster,
         check: None,
     };
     let secret = name(&of_workload.object_name());
-    let spec = pod::scheduling(&workload, None)
+    let spec = pod::scheduling(&settings, None)
         .with("serviceAccountName", account)
-        .with("volumes", all_volumes(&runner, &secret))
-        .with("initContainers", vec![copy_program(&runner, validator)])
-        .with("containers", vec![server(&runner)]);
-    let mut labels = labels::merge(match_labels(of_workload), &workload.labels);
+        .with("volumes", all_volumes(&workload, &secret))
+        .with("initContainers", vec![copy_program(&workload, validator)])
+        .with("containers", vec![server(&workload)]);
+    let mut labels = labels::merge(match_labels(of_workload), &settings.labels);
     let spec = Value::from(spec);
-    let mut fingerprint = fingerprint(&json!([spec, labels, workload.annotations]));
+    let mut fingerprint = fingerprint(&json!([spec, labels, settings.annotations]));
     fingerprint.truncate(TEMPLATE_CHARACTERS);
     labels.insert(TEMPLATE.to_owned(), fingerprint.clone());
-    let metadata = Value::from(runner::metadata(&labels, &workload.annotations));
+    let metadata = Value::from(owned_workload::metadata(&labels, &settings.annotations));
     (json!({"metadata": metadata, "spec": spec}), fingerprint)
 }
 
 /// Returns the init container, with the image of this program.
-fn copy_program(runner: &Runner<'_>, validator: &Validator) -> Value {
+fn copy_program(workload: &OwnedWorkload<'_>, validator: &Validator) -> Value {
     let (volume, path) = PROGRAM;
     Fields::new()
         .with("name", "copy-program")
         .with("image", validator.image.as_str())
         .with_some(
             "imagePullPolicy",
-            image::pull_policy(runner.workload.image_pull_policy),
+            image::pull_policy(workload.settings.image_pull_policy),
         )
         .with("args", vec!["vector", "copy-program", path])
         .with(
@@ -203,7 +200,7 @@ fn copy_program(runner: &Runner<'_>, validator: &Validator) -> Value {
 }
 
 /// Returns the container that runs this program and, for each check, Vector.
-fn server(runner: &Runner<'_>) -> Value {
+fn server(workload: &OwnedWorkload<'_>) -> Value {
     let (_, program) = PROGRAM;
     let command = [
         format!("{program}/loader"),
@@ -216,7 +213,7 @@ fn server(runner: &Runner<'_>) -> Value {
     let work = format!("--work-dir={}", WORK.1);
     let mut args = vec!["vector", "serve-validation", &credentials, &work, "--"];
     args.extend(config_check::ARGUMENTS);
-    let mut mounts = volumes::mounts(runner);
+    let mut mounts = volumes::mounts(workload);
     mounts.extend([
         json!({"name": PROGRAM.0, "mountPath": PROGRAM.1, "readOnly": true}),
         json!({"name": CREDENTIALS.0, "mountPath": CREDENTIALS.1, "readOnly": true}),
@@ -228,10 +225,10 @@ fn server(runner: &Runner<'_>) -> Value {
             "periodSeconds": period_seconds, "timeoutSeconds": 5,
         })
     };
-    container::with_command(runner, CONTAINER, &args)
+    container::with_command(workload, CONTAINER, &args)
         .with("command", command.to_vec())
         .with("volumeMounts", mounts)
-        .with("resources", resources(runner.workload))
+        .with("resources", resources(workload.settings))
         .with(
             "ports",
             vec![json!({"name": "https", "containerPort": PORT, "protocol": "TCP"})],
@@ -243,8 +240,8 @@ fn server(runner: &Runner<'_>) -> Value {
 
 /// Returns the resources: those of the check, or few, since Vector runs only now and then. A process of Vector 0.57 that
 /// validates uses up to 142 MB.
-fn resources(workload: &Workload) -> Value {
-    let of_check = workload.config_check.as_ref();
+fn resources(settings: &Workload) -> Value {
+    let of_check = settings.config_check.as_ref();
     let of_check = of_check.and_then(|check| check.resources.clone());
     of_check.map_or_else(
         || json!({"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}}),
@@ -253,8 +250,8 @@ fn resources(workload: &Workload) -> Value {
 }
 
 /// Returns the volumes of a Pod that checks one configuration, with a directory for configurations in place of it.
-fn all_volumes(runner: &Runner<'_>, secret: &str) -> Vec<Value> {
-    let mut all = config_check::volumes(runner);
+fn all_volumes(workload: &OwnedWorkload<'_>, secret: &str) -> Vec<Value> {
+    let mut all = config_check::volumes(workload);
     for volume in &mut all {
         if volume["name"] == volumes::CONFIG {
             *volume = json!({"name": volumes::CONFIG, "emptyDir": {}});

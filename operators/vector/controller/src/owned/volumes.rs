@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::owned::configuration_secret;
-use crate::owned::runner::Runner;
+use crate::owned::owned_workload::OwnedWorkload;
 
 /// Name of the volume of Vector's data directory.
 pub(crate) const DATA: &str = "data";
@@ -34,25 +34,25 @@ const SECRETS_DIRECTORY: &str = "/etc/vector/secrets";
 
 /// Returns the volumes of the Pods. `has_claim` is true if the data directory is a `PersistentVolumeClaim` of the
 /// `StatefulSet` instead of a directory of the node.
-pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
-    let name = configuration_secret::first_name(runner);
+pub(crate) fn of(workload: &OwnedWorkload<'_>, has_claim: bool) -> Vec<Value> {
+    let name = configuration_secret::first_name(workload);
     let secret = |secret: &str| json!({"secretName": secret});
     let host = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path}});
-    let workload = runner.workload;
-    let mut volumes = workload.volumes.as_deref().map_or_else(Vec::new, objects);
+    let settings = workload.settings;
+    let mut volumes = settings.volumes.as_deref().map_or_else(Vec::new, objects);
     let mut required = Vec::new();
     // Those of the default mounts, too: without them, the API server would reject the Pods.
-    if workload.volumes.is_none() || workload.volume_mounts.is_none() {
+    if settings.volumes.is_none() || settings.volume_mounts.is_none() {
         required.extend([
             host("var-log", "/var/log/"),
             host("journal", "/var/log/journal"),
             host("var-lib", "/var/lib/"),
         ]);
     }
-    let config = if runner.is_compressed() {
+    let config = if workload.is_compressed() {
         json!({"name": CONFIG, "emptyDir": {}})
     } else {
-        match &configuration_secret::names(runner)[..] {
+        match &configuration_secret::names(workload)[..] {
             [] | [_] => json!({"name": CONFIG, "secret": secret(&name)}),
             // All files must be in one directory.
             names => {
@@ -63,10 +63,10 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     };
     required.push(config);
     if !has_claim {
-        required.push(host(DATA, data_directory(runner)));
+        required.push(host(DATA, data_directory(workload)));
     }
     required.extend([host("procfs", "/proc"), host("sysfs", "/sys")]);
-    if runner.is_compressed() {
+    if workload.is_compressed() {
         required.push(json!({"name": ARCHIVE, "secret": secret(&name)}));
     }
     for volume in required {
@@ -74,18 +74,18 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
             volumes.push(volume);
         }
     }
-    if runner.uses_secrets() {
+    if workload.uses_secrets() {
         // This volume holds the credentials of pipelines: another one of its name would replace them.
         volumes.retain(|volume| volume["name"] != SECRETS);
-        volumes.push(json!({"name": SECRETS, "secret": secret(&runner.secret_assets_name())}));
+        volumes.push(json!({"name": SECRETS, "secret": secret(&workload.secret_assets_name())}));
     }
     volumes
 }
 
 /// Returns the mounts of the Vector container.
-pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
+pub(crate) fn mounts(workload: &OwnedWorkload<'_>) -> Vec<Value> {
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
-    let mut mounts = match &runner.workload.volume_mounts {
+    let mut mounts = match &workload.settings.volume_mounts {
         Some(mounts) => objects(mounts),
         None => vec![
             mount("var-log", "/var/log/"),
@@ -99,7 +99,7 @@ pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
         mount("procfs", "/host/proc"),
         mount("sysfs", "/host/sys"),
     ];
-    if runner.is_compressed() {
+    if workload.is_compressed() {
         required.push(mount(ARCHIVE, ARCHIVE_DIRECTORY));
     }
     for required in required {
@@ -110,7 +110,7 @@ pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
             mounts.push(required);
         }
     }
-    if runner.uses_secrets() {
+    if workload.uses_secrets() {
         mounts.retain(|mount| mount["name"] != SECRETS && !hides_secrets(mount));
         mounts.push(mount(SECRETS, SECRETS_DIRECTORY));
     }
@@ -128,10 +128,10 @@ fn hides_secrets(mount: &Value) -> bool {
 }
 
 /// Returns the directory of the nodes for Vector's data.
-fn data_directory<'a>(runner: &Runner<'a>) -> &'a str {
-    let directory = runner.workload.data_dir.as_deref();
+fn data_directory<'a>(workload: &OwnedWorkload<'a>) -> &'a str {
+    let directory = workload.settings.data_dir.as_deref();
     let directory = directory.filter(|directory| !directory.is_empty());
-    let default = runner.publication.data_directory.as_deref();
+    let default = workload.publication.data_directory.as_deref();
     directory.or(default).unwrap_or(DEFAULT_DATA_DIRECTORY)
 }
 

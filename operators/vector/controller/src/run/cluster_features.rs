@@ -9,7 +9,7 @@ use kube::{Api, Client, discovery};
 use lockstep_controller::SecretAccess;
 
 use crate::owned::ControllerPods;
-use crate::run::reload::WorkloadPods;
+use crate::run::follow::reload::WorkloadPods;
 use crate::run::workload_namespaces::WorkloadNamespaces;
 
 /// Time for which a request is repeated. It is longer than the restart of an API server.

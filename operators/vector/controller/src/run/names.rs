@@ -7,9 +7,9 @@ use lockstep_controller::{ReconcileError, SyncRequest};
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Value, json};
 
-use crate::run::config_check::{self, Records};
-use crate::run::stored_parts;
-use crate::run::workload::RunsPipelines;
+use crate::run::check::pods::{self, Records};
+use crate::run::collect::stored_parts;
+use lockstep_vector_api::WorkloadKind;
 
 /// Names of the objects of a workload.
 pub(crate) struct Names {
@@ -19,13 +19,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn of<K: RunsPipelines>(object: &K, raw: &Value) -> Self {
+    pub(crate) fn of<K: WorkloadKind>(object: &K, raw: &Value) -> Self {
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
         let namespace = object
             .resource_namespace()
             .unwrap_or_else(|| of("namespace"));
         Self {
-            name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
+            name: format!("{}-{}", of("name"), K::ROLE.as_str()),
             namespace: namespace.to_owned(),
             event_collector: format!("{}-event-collector", of("name")),
         }
@@ -48,7 +48,7 @@ impl Names {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": self.parts_secret_name(), "namespace": self.namespace},
-            "data": {stored_parts::KEY: content, config_check::KEY: checks},
+            "data": {stored_parts::KEY: content, pods::KEY: checks},
         })
     }
 

@@ -14,36 +14,39 @@ use lockstep_controller::{
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
-use lockstep_vector_api::{RunnerKind, VectorContext, is_kaasops, port_allocation};
+use lockstep_vector_api::{VectorContext, WorkloadRole, is_kaasops, port_allocation};
 use lockstep_vector_assembly::{Assembly, AssemblyOptions, DataLayout, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
 use crate::learning::CatalogueLearner;
 use crate::owned::{self, Cluster, ClusterScopedNames, Publication};
-use crate::run::assembled::Published;
-use crate::run::assembler::{Assembled, Assembler, Selection};
-use crate::run::catalogue_learning::{CatalogueLearning, Learning};
+use crate::run::assemble::assembler::{Assembled, Assembler, Selection};
+use crate::run::assemble::start::Published;
+use crate::run::check::catalogue_learning::{CatalogueLearning, Learning};
+use crate::run::check::pod_checks::{CheckContext, Checked, PodChecks};
+use crate::run::check::warm_validator::WarmValidator;
 use crate::run::cluster_features::Installation;
-use crate::run::cluster_scoped_names::PlainNames;
-use crate::run::data_directory::{self, DirectoryUser};
-use crate::run::data_migration::PresentNames;
-use crate::run::foreign_services::ForeignServices;
+use crate::run::collect::data_directory::{self, DirectoryUser};
+use crate::run::collect::running_objects::{Lookup, Observed};
+use crate::run::collect::stored_parts;
+use crate::run::follow::pod_refresh::{self, Refresh};
+use crate::run::follow::reload::{self, ObservedReloads, ReloadReport};
+use crate::run::migrate::PresentNames;
 use crate::run::names::Names;
-use crate::run::objects::Objects;
-use crate::run::observed::{Lookup, Observed};
-use crate::run::pipeline_statuses::{self, Loading, Running};
-use crate::run::plan::Plan;
-use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
-use crate::run::pod_refresh::{self, Refresh};
-use crate::run::publication_builder::{PublicationBuilder, wants_moves};
-use crate::run::published_changes;
-use crate::run::reload::{self, ObservedReloads, ReloadReport};
-use crate::run::validator::WarmValidator;
-use crate::run::workload::RunsPipelines;
+use crate::run::publish::builder::{PublicationBuilder, wants_moves};
+use crate::run::publish::changes;
+use crate::run::publish::cluster_scoped_names::PlainNames;
+use crate::run::publish::contents;
+use crate::run::publish::foreign_services::ForeignServices;
+use crate::run::publish::objects::Objects;
+use crate::run::publish::plan::Plan;
+use crate::run::report::pipeline_statuses::{self, Loading, Running};
+use crate::run::report::warnings;
+use crate::run::report::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::workload_namespaces::WorkloadNamespaces;
-use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
-use crate::run::{kaasops, publication, stored_parts, warnings};
+use crate::run::{kaasops, workload};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
+use lockstep_vector_api::WorkloadKind;
 
 /// Finalizer of the workloads.
 const FINALIZER: &str = "observability.kaasops.io/finalizer";
@@ -68,7 +71,7 @@ pub struct WorkloadReconciler<K> {
     reloads: ObservedReloads,
 }
 
-impl<K: RunsPipelines> WorkloadReconciler<K> {
+impl<K: WorkloadKind> WorkloadReconciler<K> {
     /// Returns a reconciler. `installed` are the kinds that exist in the cluster. Without a `learner`, no catalogue is learned.
     #[must_use]
     pub fn new(
@@ -118,7 +121,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<Vec<Arc<SelectablePipeline>>, ReconcileError> {
-        let keys = selection::keys(request.raw_parent(), K::KIND_OF_RUNNER);
+        let keys = selection::keys(request.raw_parent(), K::ROLE);
         let mut group = Vec::new();
         for resource in &self.pipelines {
             let pipelines: Vec<Arc<SelectablePipeline>> =
@@ -171,8 +174,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             name: &names.name,
             uid: uid.unwrap_or_default(),
         };
-        let is_persistent = request.parent().is_persistent();
-        lookup.observe(K::KIND_OF_RUNNER, is_persistent).await
+        let is_persistent = workload::is_persistent(request.parent());
+        lookup.observe(K::ROLE, is_persistent).await
     }
 
     /// Returns the facts about the cluster, with the names of cluster-scoped objects.
@@ -240,7 +243,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let observed: Vec<_> = request.children().iter().collect();
         let refreshed = raw["status"]["refreshedSecretVersions"].as_str();
         let name = raw["metadata"]["name"].as_str().unwrap_or_default();
-        let labels = owned::labels_of_pods(K::KIND_OF_RUNNER, name);
+        let labels = owned::labels_of_pods(K::ROLE, name);
         // Pods that check configurations have Secrets of their own.
         let mounted = children.iter().filter(|child| {
             let of_child = &child["metadata"]["labels"];
@@ -340,7 +343,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             );
             let checked = checking.await?;
             let services = &checked.assembled.assembly.services;
-            if K::KIND_OF_RUNNER == RunnerKind::Agent {
+            if K::ROLE == WorkloadRole::Agent {
                 return Ok((checked, foreign));
             }
             let uid = request.raw_parent()["metadata"]["uid"].as_str();
@@ -442,7 +445,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
-        let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
+        let is_replaced_first = K::ROLE == WorkloadRole::Agent || workload::is_persistent(object);
         self.installation.image.is_some() && wants_moves(object) && is_replaced_first
     }
 }
@@ -473,7 +476,7 @@ struct PodsOfWorkload {
 }
 
 #[async_trait]
-impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
+impl<K: WorkloadKind> Reconciler for WorkloadReconciler<K> {
     type Kind = K;
 
     /// Keeps the workload until its entries in the statuses of pipelines are removed.
@@ -482,7 +485,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     }
 
     fn owns(&self) -> Vec<OwnedType> {
-        owned::owned_types(K::KIND_OF_RUNNER, self.cluster.has_pod_monitors)
+        owned::owned_types(K::ROLE, self.cluster.has_pod_monitors)
     }
 
     /// Nothing identifies a workload outside the cluster. Before its children are read, its namespace must be marked.
@@ -501,7 +504,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             let keys = |workload: &Value| {
-                let keys = selection::keys(workload, K::KIND_OF_RUNNER);
+                let keys = selection::keys(workload, K::ROLE);
                 keys.into_iter().map(Reference::IndexKey).collect()
             };
             Watch::dynamic(resource.clone(), keys).index_by(selection::index_selectable)
@@ -514,7 +517,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     }
 
     fn rbac_rules(&self) -> Vec<Value> {
-        rbac_rules(K::KIND_OF_RUNNER)
+        rbac_rules(K::ROLE)
     }
 
     fn on_validated(
@@ -569,7 +572,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let desired_options = options.in_layout(*desired_layout);
         let plan = Plan::of(options, desired_options, &assembly, &secrets, planned);
         let publication = builder.publish(present, options, &assembly, secrets, before);
-        let (mut publication, image) = publication.map_err(publication::too_large)?;
+        let (mut publication, image) = publication.map_err(contents::too_large)?;
         publication
             .services
             .retain(|service| !foreign.has(names, service));
@@ -665,7 +668,7 @@ fn published_changes(
     assembly: &Assembly,
     secrets: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<String> {
-    let published = published_changes::Published {
+    let published = changes::Published {
         parts,
         secrets: published,
         config_hash: workload["status"]["publishedConfigHash"].as_str(),
@@ -686,7 +689,7 @@ fn requeue_after(is_written: bool, due: [Option<Duration>; 4]) -> Duration {
 /// Returns the permissions that a kind of workloads needs besides those for its own kind. The `PodMonitor`s are part of
 /// them whether the cluster has that type or not.
 #[must_use]
-pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
+pub fn rbac_rules(kind: WorkloadRole) -> Vec<Value> {
     let owned = owned::owned_types(kind, true);
     let owned = owned.iter().map(OwnedType::rbac_rule);
     let granted = owned::granted_rules(kind);

@@ -9,11 +9,11 @@ fn aggregators_have_each_port_once() {
         pipeline("new", "2", "127.0.0.2:9000"),
         pipeline("old", "1", "127.0.0.1:9000"),
     ];
-    assert_eq!(holder(&pipelines, &any_runner()), Some("old".to_owned()));
+    assert_eq!(holder(&pipelines, &any_workload()), Some("old".to_owned()));
 }
 
 #[test]
-fn conflicts_within_one_pipeline_are_found_without_a_runner() {
+fn conflicts_within_one_pipeline_are_found_without_a_workload() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let mut pipeline = pipeline("a", "1", "0.0.0.0:9000");
     let mut message = |address: &str| {
@@ -96,21 +96,21 @@ fn a_wildcard_address_conflicts_with_every_other_address_on_its_port() {
     let mut udp = pipeline("new", "2", PORT);
     udp["spec"]["sources"]["in"] = json!({"type": "socket", "mode": "udp", "address": PORT});
     let pipelines = [udp, pipeline("old", "1", PORT)];
-    assert_eq!(holder(&pipelines, &any_runner()), None);
+    assert_eq!(holder(&pipelines, &any_workload()), None);
 }
 
 #[test]
-fn the_api_of_the_runner_occupies_its_port() {
-    let runners = [runner("r", &json!({"api": {"enabled": true}}))];
-    let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8686")], &runners);
+fn the_api_of_the_workload_occupies_its_port() {
+    let workloads = [workload("r", &json!({"api": {"enabled": true}}))];
+    let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8686")], &workloads);
     assert_eq!(shared["taken"][0]["by"], "Vector's own API");
-    assert_eq!(shared["taken"][0]["runner"], "VectorAggregator team/r");
-    let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8687")], &runners);
+    assert_eq!(shared["taken"][0]["workload"], "VectorAggregator team/r");
+    let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8687")], &workloads);
     assert_eq!(shared["taken"], json!([]));
 }
 
 #[test]
-fn the_metrics_of_the_runner_occupy_their_port_unless_an_administrator_exports_metrics() {
+fn the_metrics_of_the_workload_occupy_their_port_unless_an_administrator_exports_metrics() {
     let spec = json!({"agent": {"internalMetrics": true}});
     let agents =
         [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}, "spec": spec})];
@@ -149,7 +149,7 @@ fn a_source_of_kubernetes_events_listens_on_its_address() {
         pipeline
     };
     let old = pipeline("old", "1", PORT);
-    let by = |mode| holder(&[events("new", "2", mode), old.clone()], &any_runner());
+    let by = |mode| holder(&[events("new", "2", mode), old.clone()], &any_workload());
     assert_eq!(by("tcp"), Some("old".to_owned()));
     assert_eq!(by("udp"), None);
 }

@@ -24,17 +24,17 @@ fn a_change_of_labels_changes_the_index_entry_of_only_this_pipeline() {
     assert_eq!(
         index_pipeline(&nowhere).0.len(),
         1,
-        "its runners may have another release"
+        "its workloads may have another release"
     );
 }
 
 #[test]
 fn a_pipeline_does_not_hold_addresses_of_others_if_the_policy_only_warns() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    let shared = shared_by(&pipelines, &any_runner());
+    let shared = shared_by(&pipelines, &any_workload());
     assert_eq!(addresses(&pipelines[0], &shared, true), [TCP]);
     assert!(addresses(&pipelines[0], &shared, false).is_empty());
-    let alone = shared_by(&pipelines[..1], &any_runner());
+    let alone = shared_by(&pipelines[..1], &any_workload());
     assert_eq!(addresses(&pipelines[0], &alone, false), [TCP]);
 }
 
@@ -46,22 +46,25 @@ fn a_message_for_a_tenant_names_no_pipeline_outside_the_namespace() {
     let mut new = on_nodes("new", "2", PORT);
     let taken = |new: &Value| shared_by(&[new.clone(), old.clone()], &agents)["taken"].clone();
     assert_eq!(taken(&new)[0]["by"], "a pipeline outside this namespace");
-    assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
+    assert_eq!(taken(&new)[0]["workload"], "Vector n/a");
     new["metadata"]["namespace"] = Value::Null;
     assert_eq!(
         taken(&new)[0]["by"],
         "the source `in` of VectorPipeline other/old"
     );
-    assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
+    assert_eq!(taken(&new)[0]["workload"], "Vector n/a");
 }
 
 #[test]
 fn the_rule_names_the_field_and_the_holder_of_the_address() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    // The message names the first of the common runners.
+    // The message names the first of the common workloads.
     let both = [
-        any_runner(),
-        vec![runner("another", &json!({})), runner("less", &json!({}))],
+        any_workload(),
+        vec![
+            workload("another", &json!({})),
+            workload("less", &json!({})),
+        ],
     ]
     .concat();
     let shared = shared_by(&pipelines, &both);
@@ -87,7 +90,7 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
         Policy::read(&json!({"rules": rules}), &known).expect("a policy")
     };
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    let shared = shared_by(&pipelines, &any_runner());
+    let shared = shared_by(&pipelines, &any_workload());
     let new = &pipelines[0];
     let (warns, denies) = (policy("warn"), policy("deny"));
     let warned = rules.validate(
@@ -110,8 +113,8 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
 #[test]
 fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-    let warnings = |pipeline: &Value, runners: &[Value]| -> Vec<String> {
-        let shared = shared_by(std::slice::from_ref(pipeline), runners);
+    let warnings = |pipeline: &Value, workloads: &[Value]| -> Vec<String> {
+        let shared = shared_by(std::slice::from_ref(pipeline), workloads);
         let request = ValidationRequest::create(pipeline);
         let result = rules.validate(&request.with_related(&shared));
         assert!(result.is_valid(), "{}", result.message());
@@ -120,21 +123,21 @@ fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() 
     };
     let image = |tag: &str| json!({"image": format!("timberio/vector:{tag}")});
     let aggregated = pipeline("a", "1", PORT);
-    let runners = [
-        runner("new", &image("0.57.3-alpine")),
-        runner("old", &image("0.48.0-alpine")),
-        runner("latest", &image("latest")),
-        runner("unset", &json!({})),
+    let workloads = [
+        workload("new", &image("0.57.3-alpine")),
+        workload("old", &image("0.48.0-alpine")),
+        workload("latest", &image("latest")),
+        workload("unset", &json!({})),
     ];
     let expected = [
         "spec: is validated for Vector 0.57 (VRL 0.35.0), but VectorAggregator team/old runs it with Vector 0.48, which may reject it; use an image of Vector 0.57 there, or add a catalogue of Vector 0.48 [vector-version]",
         "spec: is validated for Vector 0.57 (VRL 0.35.0), but the image of VectorAggregator team/latest, which runs it, has no tag that names a release of Vector [vector-version]",
     ];
-    assert_eq!(warnings(&aggregated, &runners), expected);
+    assert_eq!(warnings(&aggregated, &workloads), expected);
     // A workload that does not select the pipeline does not matter.
     let mut elsewhere = image("0.48.0");
     elsewhere["selector"] = json!({"matchLabels": {"run": "elsewhere"}});
-    assert!(warnings(&aggregated, &[runner("old", &elsewhere)]).is_empty());
+    assert!(warnings(&aggregated, &[workload("old", &elsewhere)]).is_empty());
     // Pipelines that listen nowhere are warned as well.
     let mut collected = aggregated;
     collected["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
@@ -153,7 +156,7 @@ fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() 
 #[test]
 fn a_workload_that_runs_nothing_without_the_mark_of_its_namespace_makes_no_pipelines_compete() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    let mut waiting = runner("all", &json!({}));
+    let mut waiting = workload("all", &json!({}));
     let reason = workload_namespace::NAMESPACE_NOT_MARKED;
     let stalled = json!({"type": "Stalled", "status": "True", "reason": reason});
     waiting["status"] = json!({"conditions": [stalled]});

@@ -155,7 +155,7 @@ fn a_compressed_configuration_is_unpacked_before_the_check() {
 
 #[test]
 fn pods_are_watched_only_where_they_may_exist() {
-    let types = crate::owned::owned_types(lockstep_vector_api::RunnerKind::Agent, false);
+    let types = crate::owned::owned_types(lockstep_vector_api::WorkloadRole::Agent, false);
     let pods: Vec<&OwnedType> = types
         .iter()
         .filter(|it| it.api_resource().kind == "Pod")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use serde_json::{Value, json};
 
 use crate::owned::tests::{Input, Kind, check_in_pod, event_pipeline, listener, validator};
@@ -34,17 +34,17 @@ fn all_inputs(kind: Kind) -> Vec<Input<'static>> {
     vec![input, own_events, stateful]
 }
 
-fn runner_kind(kind: Kind) -> RunnerKind {
+fn workload_kind(kind: Kind) -> WorkloadRole {
     match kind {
-        Kind::Vector => RunnerKind::Agent,
-        Kind::VectorAggregator | Kind::ClusterVectorAggregator => RunnerKind::Aggregator,
+        Kind::Vector => WorkloadRole::Agent,
+        Kind::VectorAggregator | Kind::ClusterVectorAggregator => WorkloadRole::Aggregator,
     }
 }
 
 #[test]
 fn the_declared_types_are_those_of_the_owned_objects() {
     for kind in Kind::ALL {
-        let types = owned_types(runner_kind(kind), true);
+        let types = owned_types(workload_kind(kind), true);
         let declared: BTreeSet<_> = types
             .iter()
             .map(|type_| {
@@ -97,7 +97,7 @@ fn no_child_is_desired_twice() {
 #[test]
 fn the_controller_has_every_permission_that_it_grants() {
     for kind in Kind::ALL {
-        let own = granted_rules(runner_kind(kind));
+        let own = granted_rules(workload_kind(kind));
         let mut granted = 0;
         for input in all_inputs(kind) {
             for child in input.objects().children {
@@ -179,7 +179,7 @@ fn a_pod_monitor_needs_the_prometheus_operator() {
         assert!(input.child("PodMonitor", kind.object_name()).is_some());
         input.cluster.has_pod_monitors = false;
         assert!(input.child("PodMonitor", kind.object_name()).is_none());
-        let types = owned_types(runner_kind(kind), false);
+        let types = owned_types(workload_kind(kind), false);
         let has_type = types
             .iter()
             .any(|it| it.api_resource().kind == "PodMonitor");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::WorkloadRole;
 use serde_json::{Value, json};
 
 use crate::owned::tests::{Input, Kind, check_in_pod, validator};
@@ -190,9 +190,9 @@ fn a_pod_of_another_template_is_not_asked() {
         let workload = input.spec["agent"].clone();
         let workload = serde_json::from_value(workload).expect("a workload");
         let validator = input.publication.validator.clone().expect("a validator");
-        let of = (RunnerKind::Agent, "logs");
         json!(validator_labels(
-            of,
+            WorkloadRole::Agent,
+            "logs",
             "team",
             &workload,
             &input.cluster,
@@ -251,7 +251,7 @@ fn without_warm_there_is_no_validator() {
 
 #[test]
 fn network_policies_are_watched_only_where_they_may_exist() {
-    let types = owned_types(RunnerKind::Agent, false);
+    let types = owned_types(WorkloadRole::Agent, false);
     let kinds = types.iter().map(|it| it.api_resource().kind.clone());
     let kinds: Vec<_> = kinds
         .filter(|it| it == "NetworkPolicy" || it == "Deployment")

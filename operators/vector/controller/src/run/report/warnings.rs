@@ -1,0 +1,135 @@
+//! Warnings about a workload that runs: conditions that exist only where there is, or was, something to report.
+
+use std::cmp::Reverse;
+
+use lockstep_controller::OperatorCondition;
+use lockstep_vector_api::usage::Usage;
+use lockstep_vector_assembly::Assembly;
+use serde_json::Value;
+
+use crate::owned;
+
+/// Type of the condition of a workload whose pipelines may take more memory than its Pods have.
+const MEMORY: &str = "MemoryOvercommitted";
+
+/// Number of pipelines that a message names.
+const SHOWN: usize = 3;
+
+/// Returns a condition that is true with a problem. Without one, it is false, or does not exist.
+pub(crate) fn warning(
+    workload: &Value,
+    type_: &'static str,
+    problem: Option<String>,
+) -> Option<OperatorCondition> {
+    if let Some(message) = problem {
+        return Some(OperatorCondition {
+            type_,
+            is_true: true,
+            reason: "Warning",
+            message,
+        });
+    }
+    let mut conditions = workload["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == type_)?;
+    Some(OperatorCondition {
+        type_,
+        is_true: false,
+        reason: "Resolved",
+        message: "there is nothing to report any more".to_owned(),
+    })
+}
+
+/// Returns the condition about the memory that the pipelines of a workload may take. `children` are its desired objects.
+pub(crate) fn memory(
+    workload: &Value,
+    assembly: &Assembly,
+    children: &[Value],
+) -> Option<OperatorCondition> {
+    let limit = children.iter().find_map(owned::memory_limit);
+    warning(
+        workload,
+        MEMORY,
+        limit.and_then(|limit| overcommitted(assembly, limit)),
+    )
+}
+
+fn overcommitted(assembly: &Assembly, limit: u64) -> Option<String> {
+    let parts = assembly.parts.iter();
+    let mut taken: Vec<_> = parts
+        .map(|part| {
+            (
+                Usage::total(part.all_components()).memory_bytes,
+                &part.pipeline,
+            )
+        })
+        .filter(|(bytes, _)| *bytes > 0)
+        .collect();
+    let total = taken
+        .iter()
+        .fold(0_u64, |total, (bytes, _)| total.saturating_add(*bytes));
+    if total <= limit {
+        return None;
+    }
+    taken.sort_by_key(|(bytes, pipeline)| (Reverse(*bytes), *pipeline));
+    let largest = taken.iter().take(SHOWN);
+    let largest: Vec<_> = largest
+        .map(|(bytes, pipeline)| format!("{pipeline} {bytes}"))
+        .collect();
+    Some(format!(
+        "buffers, batches and caches of the pipelines may take {total} bytes of memory, and `resources.limits.memory` is {limit}: the kernel ends a Vector that takes more. Raise the limit, or lower the options of those that take most: {}",
+        largest.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::WorkloadRole;
+    use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, assemble};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pipelines_that_may_take_more_memory_than_the_limit_are_named() {
+        let pipeline = |name: &str, events: u64| RunnablePipeline {
+            namespace: Some("n".to_owned()),
+            name: name.to_owned(),
+            spec: json!({
+                "sources": {"in": {"type": "kubernetes_logs"}},
+                "sinks": {"out": {
+                    "type": "blackhole", "inputs": ["in"],
+                    "buffer": {"type": "memory", "max_events": events},
+                }},
+            }),
+            ..RunnablePipeline::default()
+        };
+        let options = AssemblyOptions::new(WorkloadRole::Agent);
+        let assembly = assemble(
+            &options,
+            &[pipeline("small", 1_000), pipeline("large", 2_000_000)],
+        );
+        let with_limit = |limit: &str| {
+            let container =
+                json!({"name": "logs-agent", "resources": {"limits": {"memory": limit}}});
+            let template = json!({"spec": {"containers": [{"name": "other"}, container]}});
+            let children = [
+                json!({"kind": "Secret"}),
+                json!({"metadata": {"name": "logs-agent"}, "spec": {"template": template}}),
+            ];
+            memory(&json!({}), &assembly, &children)
+        };
+        let warned = with_limit("1Gi").expect("a condition");
+        assert!(
+            warned.is_true && warned.message.contains("most: n/large "),
+            "{warned:?}"
+        );
+        assert!(
+            warned.message.contains("memory` is 1073741824:"),
+            "{warned:?}"
+        );
+        assert_eq!(with_limit("100Gi"), None);
+        let reported = json!({"status": {"conditions": [{"type": MEMORY, "status": "True"}]}});
+        let resolved = memory(&reported, &assembly, &[]).expect("a condition");
+        assert!(!resolved.is_true);
+    }
+}
