@@ -42,7 +42,7 @@ pub use crate::types::pipeline::{
 };
 pub use crate::types::workload::{
     Api, ComponentNames, ConfigCheck, ConfigCheckMode, NotLoaded, PipelineSelector, PullPolicy,
-    Reload, Workload, WorkloadStatus,
+    Reload, RunStatus, Workload, WorkloadChange, WorkloadStatus,
 };
 pub use crate::types::workload_kind::WorkloadKind;
 pub use crate::types::workload_role::WorkloadRole;

@@ -18,6 +18,7 @@ mod assemble;
 mod check;
 mod cluster_features;
 mod collect;
+mod condition;
 mod follow;
 mod kaasops;
 mod migrate;
@@ -28,10 +29,9 @@ mod report;
 mod workload;
 mod workload_namespaces;
 
+pub(crate) use crate::run::assemble::config_files::files;
 pub(crate) use crate::run::collect::data_directory::FIELD as DATA_DIRECTORY_FIELD;
-pub(crate) use crate::run::publish::builder::wants_moves;
-pub(crate) use crate::run::publish::contents::files;
-pub(crate) use crate::run::workload::{assembly_options, is_persistent};
+pub(crate) use crate::run::workload::{assembly_options, is_persistent, wants_moves};
 
 pub use crate::run::assemble::quota_audit::QuotaAudit;
 pub use crate::run::check::exact::{ExactCheck, ExactCheckResult};

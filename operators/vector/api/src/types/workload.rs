@@ -294,7 +294,7 @@ pub struct PipelineSelector {
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// Result of the validation.
+/// Result of the validation, and what the workload runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
@@ -316,6 +316,15 @@ pub struct WorkloadStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_config_hash: Option<i64>,
+    /// What the workload runs.
+    #[serde(flatten)]
+    pub run: RunStatus,
+}
+
+/// What a workload runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunStatus {
     /// Fingerprint of the options that all pipelines share.
     #[serde(
         rename = "LastAppliedGlobalConfigHash",

@@ -4,7 +4,8 @@
 //! desired Pod template + observed workload + changed pipelines ─► reload, new Pods, or nothing
 //! ```
 
-use serde_json::{Value, json};
+use lockstep_vector_api::WorkloadChange;
+use serde_json::Value;
 
 use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 use crate::owned::template_changes;
@@ -134,21 +135,26 @@ impl Change {
 
     /// Returns the value of the status field.
     #[must_use]
-    pub fn to_status(&self, time: &Value) -> Value {
-        json!({
-            "action": self.action.as_str(), "reasons": self.reasons, "pods": self.pods, "time": time,
-        })
+    pub fn at(&self, time: Option<&str>) -> WorkloadChange {
+        WorkloadChange {
+            action: self.action.as_str().to_owned(),
+            reasons: self.reasons.clone(),
+            pods: Some(self.pods),
+            time: time.map(str::to_owned),
+        }
     }
 
     /// Returns the value of the status field for a change that is not made yet. Its time remains that of `before`, the
     /// present value of the field, while the change is the same.
     #[must_use]
-    pub fn to_planned_status(&self, before: &Value, now: &Value) -> Value {
-        let same = self.to_status(&before["time"]);
-        if same == *before {
-            return same;
+    pub fn planned_at(&self, before: Option<&WorkloadChange>, now: &str) -> WorkloadChange {
+        let since = before.and_then(|before| before.time.as_deref());
+        let same = self.at(since);
+        if before == Some(&same) {
+            same
+        } else {
+            self.at(Some(now))
         }
-        self.to_status(now)
     }
 }
 
@@ -169,6 +175,8 @@ fn reason(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn workload(image: &str, checksum: &str) -> Value {
@@ -181,17 +189,22 @@ mod tests {
         })
     }
 
-    fn change(live: Option<&Value>, desired: &Value, pipelines: &[&str]) -> Option<Value> {
+    fn change(live: Option<&Value>, desired: &Value, pipelines: &[&str]) -> Option<WorkloadChange> {
         let pipelines = pipelines.iter().map(|it| (*it).to_owned());
         let change = Change::between(live, desired, pipelines)?;
-        Some(change.to_status(&json!("now")))
+        Some(change.at(Some("now")))
     }
 
     #[test]
     fn new_pods_are_for_the_template_and_reloads_for_pipelines() {
         let live = workload("v:1", "a");
         let expected = |action: &str, reasons: &[&str], pods: i64| {
-            Some(json!({"action": action, "reasons": reasons, "pods": pods, "time": "now"}))
+            Some(WorkloadChange {
+                action: action.to_owned(),
+                reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
+                pods: Some(pods),
+                time: Some("now".to_owned()),
+            })
         };
         assert_eq!(change(Some(&live), &live, &[]), None);
         assert_eq!(
@@ -251,16 +264,14 @@ mod tests {
             let change = Change::between(Some(&workload("v:1", "a")), &workload(image, "a"), []);
             change.expect("a change")
         };
-        let first = change("v:2").to_planned_status(&Value::Null, &json!("first"));
-        assert_eq!(first["time"], "first");
-        let again = change("v:2").to_planned_status(&first, &json!("later"));
+        let first = change("v:2").planned_at(None, "first");
+        assert_eq!(first.time.as_deref(), Some("first"));
+        let again = change("v:2").planned_at(Some(&first), "later");
         assert_eq!(again, first);
         let mut other = change("v:2");
         other.reasons.push("another".to_owned());
-        assert_eq!(
-            other.to_planned_status(&first, &json!("later"))["time"],
-            "later"
-        );
+        let other = other.planned_at(Some(&first), "later");
+        assert_eq!(other.time.as_deref(), Some("later"));
     }
 
     #[test]

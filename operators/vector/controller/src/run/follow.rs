@@ -1,4 +1,6 @@
 //! What the Pods of a workload make of what is published: mounted Secrets that they read anew, and reloads.
 
+pub(crate) mod follower;
+pub(crate) mod loading;
 pub(crate) mod pod_refresh;
 pub(crate) mod reload;

@@ -4,6 +4,6 @@ pub(crate) mod builder;
 pub(crate) mod changes;
 pub(crate) mod cluster_scoped_names;
 pub(crate) mod contents;
-pub(crate) mod foreign_services;
 pub(crate) mod objects;
 pub(crate) mod plan;
+pub(crate) mod publisher;

@@ -12,6 +12,12 @@ pub(crate) fn is_persistent<K: WorkloadKind>(object: &K) -> bool {
     object.aggregator().is_some_and(owned::is_persistent)
 }
 
+/// Returns false if the workload forbids to move data.
+pub(crate) fn wants_moves<K: WorkloadKind>(object: &K) -> bool {
+    let is_wanted = object.workload().and_then(|it| it.migrate_data);
+    is_wanted.unwrap_or(true)
+}
+
 /// Returns what of a workload decides its configuration.
 pub(crate) fn assembly_options<K: WorkloadKind>(
     object: &K,

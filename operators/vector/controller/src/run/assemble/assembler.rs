@@ -16,9 +16,8 @@ use tokio::task::JoinError;
 
 use crate::run::assemble::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::assemble::quotas::Quotas;
-use crate::run::assemble::start::{
-    Candidate, InProcess, Published, Selected, Start, StartedAssembly,
-};
+use crate::run::assemble::start::{Candidate, InProcess, Selected, Start, StartedAssembly};
+use crate::run::collect::published::Published;
 use crate::run::workload::assembly_options;
 use lockstep_vector_api::WorkloadKind;
 

@@ -11,7 +11,7 @@ use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::run::assemble::start::Published;
+use crate::run::collect::published::Published;
 
 /// Time for all Secrets of a workload: a few that are not answered do not delay the other pipelines for longer.
 const TIME_LIMIT: Duration = Duration::from_secs(20);

@@ -15,7 +15,7 @@ use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues, last_fil
 use serde_json::Value;
 
 use crate::owned::MAX_SECRET_BYTES;
-use crate::run::assemble::start::Published;
+use crate::run::collect::published::Published;
 
 /// Bytes of a Secret for the components of pipelines. The rest is for the global options and Vector's own components.
 const FILE_BYTES: usize = MAX_SECRET_BYTES - (64 << 10);

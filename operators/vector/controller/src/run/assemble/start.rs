@@ -9,6 +9,8 @@ use lockstep_vector_assembly::{
     Rendered, RunnablePipeline, SecretValues, StartCheck, StartError, render_all,
 };
 
+use crate::run::collect::published::Published;
+
 /// Pipelines of a workload: those that are assembled from their present generation, and the parts of those that run as
 /// they last ran.
 #[derive(Debug, Default, PartialEq)]
@@ -55,26 +57,6 @@ pub(crate) enum InProcess {
     Start(Interpolation),
     /// Only what the values of Secrets change is checked: Pods check all else that is published.
     SecretValues(Interpolation),
-}
-
-/// Configuration that is published, with the values of its Secrets.
-#[derive(Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) parts: BTreeMap<PipelineKey, PipelinePart>,
-    pub(crate) values: SecretValues,
-    /// If true, something runs that is not recorded: another operator has published it, or the record is lost.
-    pub(crate) is_unknown: bool,
-}
-
-impl Published {
-    /// Returns the part that a pipeline last ran. None if a value that it then had is unknown.
-    fn part(&self, pipeline: &PipelineKey) -> Option<&PipelinePart> {
-        let part = self.parts.get(pipeline)?;
-        let mut files = part.secrets.iter().map(|secret| &secret.file_name);
-        files
-            .all(|file| self.values.contains_key(file))
-            .then_some(part)
-    }
 }
 
 /// Parts of the selected pipelines, and the values of their Secrets.

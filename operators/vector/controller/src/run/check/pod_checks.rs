@@ -111,6 +111,7 @@ pub(crate) struct CheckOutput {
 }
 
 /// Assembler, cluster and validator of a workload whose configuration is checked.
+#[derive(Clone, Copy)]
 pub(crate) struct CheckContext<'a> {
     pub(crate) assembler: &'a Assembler,
     pub(crate) cluster: &'a Cluster,

@@ -8,8 +8,8 @@ use lockstep_controller::{OperatorCondition, Reference, Watch};
 use lockstep_vector_api::Workload;
 use serde_json::Value;
 
+use crate::run::condition::warning;
 use crate::run::names::Names;
-use crate::run::report::warnings::warning;
 
 /// Directory of the operator of kaasops and of earlier releases, which all workloads had.
 const SHARED: &str = "/var/lib/vector";

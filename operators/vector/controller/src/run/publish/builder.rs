@@ -8,6 +8,7 @@ use crate::owned::{self, Publication};
 use crate::run::collect::running_objects::Observed;
 use crate::run::migrate::PresentNames;
 use crate::run::publish::contents::{self, SecretsOfFiles};
+use crate::run::workload::wants_moves;
 use lockstep_vector_api::WorkloadKind;
 
 /// Facts that decide what is published of a configuration.
@@ -69,10 +70,4 @@ impl<K: WorkloadKind> PublicationBuilder<'_, K> {
         }
         Ok((publication, image))
     }
-}
-
-/// Returns false if the workload forbids to move data.
-pub(crate) fn wants_moves<K: WorkloadKind>(object: &K) -> bool {
-    let is_wanted = object.workload().and_then(|it| it.migrate_data);
-    is_wanted.unwrap_or(true)
 }

@@ -4,40 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_controller::ReconcileError;
 use lockstep_vector_api::WorkloadRole;
-use lockstep_vector_assembly::{Assembly, DataMoves, PublicationLimits, TooLarge, publish};
+use lockstep_vector_assembly::{Assembly, DataMoves, TooLarge};
 
-use crate::owned::{self, MovedData, PreviousPublication, Publication};
+use crate::owned::{MovedData, PreviousPublication, Publication};
+use crate::run::assemble::config_files::files;
 use crate::run::migrate::{self, PublishedNames};
 
 /// Sources that read the Kubernetes API.
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
-
-/// Returns the files of a configuration. `present` are the numbers of those that the Pods read now.
-///
-/// # Errors
-///
-/// The configuration does not fit into Secrets.
-pub(crate) fn files(
-    kind: WorkloadRole,
-    assembly: &Assembly,
-    is_compressed: bool,
-    present: &BTreeSet<usize>,
-) -> Result<BTreeMap<String, Vec<u8>>, TooLarge> {
-    let stem = match kind {
-        WorkloadRole::Agent => "agent",
-        WorkloadRole::Aggregator => "config",
-    };
-    let limits = PublicationLimits {
-        // Compressed files are in one Secret, so that dividing the configuration gains nothing. Its size is checked later.
-        max_file_bytes: if is_compressed {
-            usize::MAX
-        } else {
-            owned::MAX_SECRET_BYTES
-        },
-        present,
-    };
-    publish(assembly, stem, limits)
-}
 
 /// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
 /// see [`Publication::adopted_hash`]; `image` is that of the init container that moves data.

@@ -43,7 +43,8 @@ impl<K: WorkloadKind> Objects<'_, K> {
     /// image of an init container that has moved data.
     pub(crate) fn planned_change(
         &self,
-        (mut publication, image): (Publication, Option<&str>),
+        mut publication: Publication,
+        image: Option<&str>,
         children: &[Value],
         changes: Vec<String>,
     ) -> Option<Change> {

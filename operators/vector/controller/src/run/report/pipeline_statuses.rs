@@ -6,11 +6,16 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
-use lockstep_controller::CustomObject;
+use lockstep_controller::{CustomObject, ReconcileError};
 use lockstep_vector_api::PipelineWorkload;
-use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::PipelineKey;
+use lockstep_vector_api::selection::{self, SelectablePipeline};
+use lockstep_vector_assembly::{PipelineKey, PipelinePart};
 use serde_json::{Value, json};
+
+use crate::run::follow::loading::Loading;
+use crate::run::report::now;
+use crate::run::report::workload_status::LONGEST_PROBLEM;
+use crate::validate_only::shortened;
 
 /// Number of statuses that are written at the same time.
 const CONCURRENCY: usize = 8;
@@ -18,39 +23,81 @@ const CONCURRENCY: usize = 8;
 /// Maximum number of workloads in the status of a pipeline, as in the CRD.
 const MAX_WORKLOADS: usize = 64;
 
-/// Pipelines of a workload.
-pub(crate) struct Running<'a> {
-    /// Name of the workload in the statuses.
-    pub(crate) workload: &'a str,
-    /// Published generations.
-    pub(crate) generations: BTreeMap<PipelineKey, i64>,
-    /// Pipelines that do not run as they are now, and why not.
-    pub(crate) problems: BTreeMap<PipelineKey, String>,
-    pub(crate) loading: Loading,
+/// Reporter of the workloads of a kind.
+pub(crate) struct PipelineReporter {
+    pub(crate) client: Client,
+    /// Installed kinds of pipelines.
+    pub(crate) pipelines: Vec<ApiResource>,
 }
 
-/// State of the Pods that load the published configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loading {
-    /// All have loaded it.
-    Done,
-    /// Some have not, or it is not known yet.
-    Open,
-    /// They are not observed.
-    Unobserved,
+impl PipelineReporter {
+    /// Reports to the pipelines what is published of them: what is about to be published is reported after that, by the
+    /// reconciliation that follows the write. Returns false if a report must be written again.
+    pub(crate) async fn report(
+        &self,
+        workload: &Value,
+        group: &[Arc<SelectablePipeline>],
+        published: &BTreeMap<PipelineKey, PipelinePart>,
+        problems: BTreeMap<PipelineKey, String>,
+        loading: Loading,
+    ) -> bool {
+        let generations = published.iter();
+        let generations = generations.map(|(key, part)| (key.clone(), part.generation));
+        let name = selection::workload_name(workload);
+        let problems = problems.into_iter();
+        let running = Running {
+            workload: &name,
+            generations: generations.collect(),
+            problems: problems
+                .map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)))
+                .collect(),
+            loading,
+        };
+        let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
+        let reports = running.reports(group, selects, &now());
+        write(&self.client, &self.pipelines, &name, reports).await
+    }
+
+    /// Removes what a deleted workload has reported.
+    ///
+    /// # Errors
+    ///
+    /// A status could not be read or written.
+    pub(crate) async fn remove(&self, workload: &Value) -> Result<(), ReconcileError> {
+        let name = selection::workload_name(workload);
+        let removed = remove(&self.client, &self.pipelines, &name).await;
+        if matches!(removed, Ok(true)) {
+            return Ok(());
+        }
+        Err(ReconcileError::Transient {
+            reason: "PipelinesNotReported",
+            message: "the statuses of the pipelines cannot be written".to_owned(),
+        })
+    }
+}
+
+/// Pipelines of a workload.
+struct Running<'a> {
+    /// Name of the workload in the statuses.
+    workload: &'a str,
+    /// Published generations.
+    generations: BTreeMap<PipelineKey, i64>,
+    /// Pipelines that do not run as they are now, and why not.
+    problems: BTreeMap<PipelineKey, String>,
+    loading: Loading,
 }
 
 /// Entry of a workload in the status of a pipeline that is to be written, or none if it is to be removed.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Report {
-    pub(crate) pipeline: PipelineKey,
-    pub(crate) entry: Option<PipelineWorkload>,
+struct Report {
+    pipeline: PipelineKey,
+    entry: Option<PipelineWorkload>,
 }
 
 impl Running<'_> {
     /// Returns the entries that differ from what the workload runs. `group` are the pipelines that it may run, and
     /// `selects` tells which of them it selects.
-    pub(crate) fn reports(
+    fn reports(
         &self,
         group: &[Arc<SelectablePipeline>],
         selects: impl Fn(&SelectablePipeline) -> bool,
@@ -97,7 +144,7 @@ fn lowest(workloads: &[PipelineWorkload]) -> Option<i64> {
 }
 
 /// Writes reports of a workload. Returns false if some could not be written.
-pub(crate) async fn write(
+async fn write(
     client: &Client,
     resources: &[ApiResource],
     workload: &str,
@@ -178,7 +225,7 @@ fn entries(status: &Value) -> Vec<PipelineWorkload> {
 /// # Errors
 ///
 /// The API server did not answer.
-pub(crate) async fn remove(
+async fn remove(
     client: &Client,
     resources: &[ApiResource],
     workload: &str,

@@ -1,13 +1,18 @@
-//! Warnings about a workload that runs: conditions that exist only where there is, or was, something to report.
+//! Warnings about a workload that runs.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use lockstep_controller::OperatorCondition;
+use kube::api::ApiResource;
+use lockstep_controller::{OperatorCondition, ReconcileError, SyncRequest};
 use lockstep_vector_api::usage::Usage;
 use lockstep_vector_assembly::Assembly;
 use serde_json::Value;
 
 use crate::owned;
+use crate::run::collect::data_directory::{self, DirectoryUser};
+use crate::run::condition::warning;
+use crate::run::publish::publisher::Desired;
 
 /// Type of the condition of a workload whose pipelines may take more memory than its Pods have.
 const MEMORY: &str = "MemoryOvercommitted";
@@ -15,36 +20,31 @@ const MEMORY: &str = "MemoryOvercommitted";
 /// Number of pipelines that a message names.
 const SHOWN: usize = 3;
 
-/// Returns a condition that is true with a problem. Without one, it is false, or does not exist.
-pub(crate) fn warning(
-    workload: &Value,
-    type_: &'static str,
-    problem: Option<String>,
-) -> Option<OperatorCondition> {
-    if let Some(message) = problem {
-        return Some(OperatorCondition {
-            type_,
-            is_true: true,
-            reason: "Warning",
-            message,
-        });
-    }
-    let mut conditions = workload["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == type_)?;
-    Some(OperatorCondition {
-        type_,
-        is_true: false,
-        reason: "Resolved",
-        message: "there is nothing to report any more".to_owned(),
-    })
+/// Returns the conditions about what an administrator should change. `workloads` is the kind of the workload, if it is installed.
+///
+/// # Errors
+///
+/// The workloads of this kind are not watched.
+pub(crate) fn conditions<K>(
+    request: &SyncRequest<'_, K>,
+    workloads: Option<&ApiResource>,
+    desired: &Desired,
+) -> Result<Vec<OperatorCondition>, ReconcileError> {
+    let raw = request.raw_parent();
+    let memory = memory(raw, &desired.assembly, &desired.children);
+    let directory = match data_directory::key(raw).zip(workloads) {
+        None => None,
+        Some((key, workloads)) => {
+            let users: Vec<Arc<DirectoryUser>> = request.related().by_index(workloads, &[key])?;
+            let users = users.iter().map(|user| DirectoryUser::clone(user));
+            data_directory::condition(raw, users)
+        }
+    };
+    Ok(memory.into_iter().chain(directory).collect())
 }
 
 /// Returns the condition about the memory that the pipelines of a workload may take. `children` are its desired objects.
-pub(crate) fn memory(
-    workload: &Value,
-    assembly: &Assembly,
-    children: &[Value],
-) -> Option<OperatorCondition> {
+fn memory(workload: &Value, assembly: &Assembly, children: &[Value]) -> Option<OperatorCondition> {
     let limit = children.iter().find_map(owned::memory_limit);
     warning(
         workload,

@@ -6,7 +6,7 @@ use lockstep_vector_api::WorkloadRole;
 use lockstep_vector_assembly::{Assembly, secrets};
 
 use crate::owned;
-use crate::run::publish::contents;
+use crate::run::assemble::config_files;
 
 /// Returns the files. `vector validate` reads no secrets: it would take a reference for the value. The configuration is
 /// divided after the values are inserted, because a value can be much longer than the references to it.
@@ -30,7 +30,7 @@ pub(crate) fn files(
     };
     let too_large =
         |why: String| format!("with the values of Secrets in place of the references, {why}");
-    let files = contents::files(kind, &resolved, is_compressed, &BTreeSet::new());
+    let files = config_files::files(kind, &resolved, is_compressed, &BTreeSet::new());
     let files = files.map_err(|error| too_large(error.to_string()))?;
     if is_compressed && owned::compressed_bytes(&files) > owned::MAX_SECRET_BYTES {
         let max = owned::MAX_SECRET_BYTES;

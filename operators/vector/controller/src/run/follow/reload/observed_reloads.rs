@@ -7,18 +7,18 @@ use kube::Client;
 use lockstep_controller::{
     ControllerRegistry, OperatorCondition, OperatorEvent, ReconcileTrigger, SyncRequest,
 };
-use lockstep_vector_api::{Catalogue, ComponentKind, Workload, is_kaasops};
+use lockstep_vector_api::{Catalogue, ComponentKind, NotLoaded, RunStatus, Workload, is_kaasops};
 use lockstep_vector_assembly::Assembly;
 use serde_json::Value;
 
 use crate::owned::{self, Publication};
 use crate::run::check::pods::shown;
+use crate::run::follow::loading::Loading;
 use crate::run::follow::reload::eviction::Evictions;
 use crate::run::follow::reload::metrics::{MeasuredWorkload, WorkloadPods};
 use crate::run::follow::reload::observer::{Reloads, Target};
 use crate::run::follow::reload::report;
 use crate::run::names::Names;
-use crate::run::report::pipeline_statuses::Loading;
 use lockstep_vector_api::WorkloadKind;
 
 /// Observations and evictions of all workloads of a kind.
@@ -31,7 +31,8 @@ pub(crate) struct ObservedReloads {
 
 /// Report of the reloads of a workload.
 pub(crate) struct ReloadReport {
-    pub(crate) status: (Option<String>, Option<Value>),
+    /// Pods that have loaded the configuration, and those that have not. None if what is reported stays.
+    pub(crate) loaded: Option<Loaded>,
     pub(crate) condition: Option<OperatorCondition>,
     pub(crate) event: Option<OperatorEvent>,
     pub(crate) loading: Loading,
@@ -39,10 +40,18 @@ pub(crate) struct ReloadReport {
     pub(crate) next: Option<Duration>,
 }
 
+/// Pods that have loaded the published configuration. Empty if that is not known.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    /// Their number, of all that should.
+    pub(crate) pods: Option<String>,
+    pub(crate) not_loaded: Option<NotLoaded>,
+}
+
 impl ReloadReport {
     fn none(loading: Loading) -> Self {
         Self {
-            status: (None, None),
+            loaded: Some(Loaded::default()),
             condition: None,
             event: None,
             loading,
@@ -91,6 +100,7 @@ impl ObservedReloads {
     pub(crate) async fn observe<K: WorkloadKind>(
         &self,
         request: &SyncRequest<'_, K>,
+        status: &RunStatus,
         names: &Names,
         publication: &Publication,
         assembly: &Assembly,
@@ -106,9 +116,9 @@ impl ObservedReloads {
                 ..ReloadReport::none(Loading::Unobserved)
             };
         }
-        let published = raw["status"]["lastConfigPublishedAt"].as_str();
+        let published = status.last_config_published_at.as_ref();
         let published = published.and_then(|time| time.parse::<Timestamp>().ok());
-        let is_published = raw["status"]["publishedConfigHash"] == assembly.hash().as_str();
+        let is_published = status.published_config_hash == Some(assembly.hash());
         let Some(published) = published.filter(|_| is_published) else {
             return ReloadReport::none(Loading::Open);
         };
@@ -127,7 +137,7 @@ impl ObservedReloads {
         };
         let loads = self
             .reloads
-            .observe(uid, &target, was_complete(raw), trigger);
+            .observe(uid, &target, was_complete(status), trigger);
         let default = Workload::default();
         let workload = request.parent().workload().unwrap_or(&default);
         let values = || publication.secrets.values().map(Vec::as_slice);
@@ -145,6 +155,7 @@ impl ObservedReloads {
         if loads.listed.is_none() {
             // What is reported stays.
             return ReloadReport {
+                loaded: None,
                 next,
                 ..ReloadReport::none(Loading::Open)
             };
@@ -152,7 +163,10 @@ impl ObservedReloads {
         measured.set(&self.metrics, &loads);
         let (loaded, not_loaded) = report::status(&loads, assembly, &shown);
         ReloadReport {
-            status: (Some(loaded).filter(|_| !loads.pods.is_empty()), not_loaded),
+            loaded: Some(Loaded {
+                pods: Some(loaded).filter(|_| !loads.pods.is_empty()),
+                not_loaded,
+            }),
             condition: report::condition(raw, &loads, assembly, &shown),
             event: report::event(&loads, assembly, &shown),
             loading: if loads.is_complete() {
@@ -189,8 +203,8 @@ fn measured<K: WorkloadKind>(workload: &Value) -> MeasuredWorkload {
 }
 
 /// Returns true if the status says that all Pods have loaded the published configuration.
-fn was_complete(workload: &Value) -> bool {
-    let loaded = workload["status"]["loaded"].as_str();
+fn was_complete(status: &RunStatus) -> bool {
+    let loaded = status.loaded.as_deref();
     let counts = loaded.and_then(|text| text.split_once('/'));
     counts.is_some_and(|(loaded, all)| loaded == all && all != "0")
 }

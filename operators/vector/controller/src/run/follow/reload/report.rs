@@ -1,11 +1,12 @@
 //! Report about the reloads of a workload.
 
 use lockstep_controller::{OperatorCondition, OperatorEvent};
+use lockstep_vector_api::NotLoaded;
 use lockstep_vector_assembly::Assembly;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::run::condition::warning;
 use crate::run::follow::reload::pod_state::{Loads, PodLoad, PodState};
-use crate::run::report::warnings::warning;
 use crate::validate_only::shortened;
 
 /// Type of the condition of a workload with Pods that do not load its configuration.
@@ -24,20 +25,20 @@ pub(crate) fn status(
     loads: &Loads,
     assembly: &Assembly,
     shown: &dyn Fn(&str) -> String,
-) -> (String, Option<Value>) {
+) -> (String, Option<NotLoaded>) {
     let loaded = format!("{}/{}", loads.loaded(), loads.pods.len());
     if loads.loaded() == loads.pods.len() {
         return (loaded, None);
     }
-    let count = |is_in: fn(&PodState) -> bool| loads.count(is_in);
-    let pods = described(loads, assembly, shown);
-    let not_loaded = json!({
-        "waiting": count(|state| matches!(state, PodState::Waiting)),
-        "refused": count(|state| matches!(state, PodState::Refused(_))),
-        "stuck": count(|state| matches!(state, PodState::Stuck(_))),
-        "unknown": count(|state| matches!(state, PodState::Unknown(_))),
-        "pods": pods,
-    });
+    let count =
+        |is_in: fn(&PodState) -> bool| i64::try_from(loads.count(is_in)).unwrap_or(i64::MAX);
+    let not_loaded = NotLoaded {
+        waiting: count(|state| matches!(state, PodState::Waiting)),
+        refused: count(|state| matches!(state, PodState::Refused(_))),
+        stuck: count(|state| matches!(state, PodState::Stuck(_))),
+        unknown: count(|state| matches!(state, PodState::Unknown(_))),
+        pods: described(loads, assembly, shown),
+    };
     (loaded, Some(not_loaded))
 }
 
@@ -132,6 +133,8 @@ fn pipelines(components: &[String], assembly: &Assembly) -> Vec<String> {
 mod tests {
     use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, WorkloadRole, assemble};
 
+    use serde_json::json;
+
     use super::*;
 
     fn assembly() -> Assembly {
@@ -184,14 +187,18 @@ mod tests {
         let (loaded, not_loaded) = status(&some, &assembly, &shown);
         assert_eq!(loaded, "1/5");
         let not_loaded = not_loaded.expect("some have not");
-        let counts = ["waiting", "refused", "stuck", "unknown"];
-        assert_eq!(counts.map(|name| not_loaded[name].as_i64()), [Some(1); 4]);
-        let pods = not_loaded["pods"].as_array().expect("a list");
+        let NotLoaded {
+            waiting,
+            refused,
+            stuck,
+            unknown,
+            pods,
+        } = not_loaded;
+        assert_eq!([waiting, refused, stuck, unknown], [1; 4]);
         assert_eq!(pods[0], "pod-3 refuses the configuration: ERROR bad ***");
-        let stuck = pods[1].as_str().expect("a text");
         assert!(
-            stuck.contains("(components with warnings: team/logs out)"),
-            "{stuck}"
+            pods[1].contains("(components with warnings: team/logs out)"),
+            "{pods:?}"
         );
         assert_eq!(pods[2], "pod-4: its log cannot be read");
         let condition = condition(&json!({}), &some, &assembly, &shown).expect("a condition");
