@@ -4,7 +4,6 @@ mod operators;
 #[cfg(test)]
 mod reference_pages;
 mod scaffold;
-mod vector;
 
 use std::process::ExitCode;
 

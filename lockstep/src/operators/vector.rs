@@ -26,8 +26,8 @@ use lockstep_vector_controller::{
 };
 use serde_json::Value;
 
-use crate::vector;
-use crate::vector::catalogue_files::{CatalogueArgs, CatalogueFolders};
+use lockstep_vector_cli as vector;
+use lockstep_vector_cli::catalogue_files::{CatalogueArgs, CatalogueFolders};
 
 /// Argument with the folders of catalogues.
 const CATALOGUES: &str = "--vector-catalogues";

@@ -10,7 +10,7 @@ use lockstep_vector_api::VectorVersion;
 use serde_json::{Map, Number, Value};
 use toml::Table;
 
-use crate::vector::configuration::{nesting, unreadable};
+use crate::configuration::{nesting, unreadable};
 
 /// Levels of a text that the parsers of YAML and JSON read.
 const LEVELS: usize = 128;

@@ -8,10 +8,10 @@ use lockstep_sdk::describe_read_error;
 use lockstep_vector_api::interpolation;
 use toml::Table;
 
-use crate::vector::configuration::format;
-use crate::vector::configuration::format::Format;
-use crate::vector::configuration::paths::STANDARD_INPUT;
-use crate::vector::configuration::reading::Reading;
+use crate::configuration::format;
+use crate::configuration::format::Format;
+use crate::configuration::paths::STANDARD_INPUT;
+use crate::configuration::reading::Reading;
 
 /// Reads one file.
 pub(crate) fn read_file(

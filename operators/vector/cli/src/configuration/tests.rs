@@ -317,7 +317,7 @@ fn a_number_that_json_does_not_have_is_judged_as_by_vector() {
     ] {
         let folder = folder(&[("a.yaml", &text)]);
         let config = read(&[file(&folder.path().join("a.yaml"))], PLAIN).expect("a configuration");
-        let problems = crate::vector::problems::problems(Catalogue::shipped(), &config, false);
+        let problems = crate::problems::problems(Catalogue::shipped(), &config, false);
         let errors = problems.iter().filter(|it| !it.check.is_warning());
         assert_eq!(errors.count() == 0, is_valid, "{text}: {problems:?}");
     }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use lockstep_vector_assembly::DataMove;
 
-use crate::vector::migrate_data::checkpoints::Checkpoints;
-use crate::vector::migrate_data::data_directory::{self, DataDirectory};
+use crate::migrate_data::checkpoints::Checkpoints;
+use crate::migrate_data::data_directory::{self, DataDirectory};
 
 /// File with the read positions.
 const STABLE: &str = "checkpoints.json";

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::vector::configuration::format::Format;
+use crate::configuration::format::Format;
 
 /// Path by which standard input is named.
 pub(crate) const STANDARD_INPUT: &str = "-";

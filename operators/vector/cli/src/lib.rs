@@ -1,17 +1,17 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
 mod catalogue;
-pub(crate) mod catalogue_files;
+pub mod catalogue_files;
 mod common_args;
 mod compilers;
 mod components;
-pub(crate) mod configuration;
+mod configuration;
 #[cfg(unix)]
 mod copy_program;
-pub(crate) mod environment;
+pub mod environment;
 #[cfg(not(unix))]
 mod in_process;
-pub(crate) mod lines;
+mod lines;
 mod migrate_data;
 #[cfg(unix)]
 mod pool;
@@ -19,7 +19,7 @@ mod problems;
 mod report;
 #[cfg(unix)]
 mod serve_validation;
-pub(crate) mod validate;
+mod validate;
 #[cfg(unix)]
 mod worker;
 
@@ -27,12 +27,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::vector::common_args::CommonArgs;
+use crate::common_args::CommonArgs;
 
 /// Validate Vector configurations.
 #[derive(Parser)]
 #[command(name = "vector")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(flatten)]
     common: CommonArgs,
     #[command(subcommand)]
@@ -64,7 +64,9 @@ enum Command {
     VrlWorker(worker::WorkerLimits),
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+/// Runs a command.
+#[must_use]
+pub fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(validate) => validate::run(validate, &args.common),
         Command::Components(components) => components::run(components),

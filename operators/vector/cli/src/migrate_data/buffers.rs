@@ -4,7 +4,7 @@ use std::io;
 
 use lockstep_vector_assembly::DataMove;
 
-use crate::vector::migrate_data::data_directory::{self, DataDirectory};
+use crate::migrate_data::data_directory::{self, DataDirectory};
 
 /// Gives the buffers their new names. A buffer whose new name another one has is left as it is: the order of the events in
 /// both is unknown, and neither may be deleted.

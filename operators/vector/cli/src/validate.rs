@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use lockstep_sdk::{InputFormat, describe_read_error};
 use lockstep_vector_api::{Catalogue, Check, Diagnostic};
 
-use crate::vector::catalogue_files::VersionArgs;
-use crate::vector::common_args::CommonArgs;
-use crate::vector::configuration::Reading;
-use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
-use crate::vector::problems::problems;
-use crate::vector::report::{Level, Report};
-use crate::vector::{configuration, lines};
+use crate::catalogue_files::VersionArgs;
+use crate::common_args::CommonArgs;
+use crate::configuration::Reading;
+use crate::configuration::paths::{ConfigPath, GivenPaths};
+use crate::problems::problems;
+use crate::report::{Level, Report};
+use crate::{configuration, lines};
 
 /// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const EX_CONFIG: u8 = 78;

@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, ValueEnum};
 
-use crate::vector::report::Color;
+use crate::report::Color;
 
 /// Arguments that Vector accepts before its subcommand.
 #[derive(clap::Args)]

@@ -6,8 +6,8 @@ use lockstep_shared_validation::{FieldError, ParsedJson};
 use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::{Value, json};
 
-use crate::vector::configuration::format::{self, Format};
-use crate::vector::problems::problems;
+use crate::configuration::format::{self, Format};
+use crate::problems::problems;
 
 /// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
 /// valid.

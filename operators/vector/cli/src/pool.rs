@@ -14,7 +14,7 @@ use lockstep_shared_validation::{MAX_REPORTED, max_reported};
 use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
 
-use crate::vector::worker::{ALLOCATOR, CompileJob, WorkerLimits};
+use crate::worker::{ALLOCATOR, CompileJob, WorkerLimits};
 
 /// Maximum number of workers. Their memory limits and the webhook must fit into one container.
 const MAX_WORKERS: usize = 2;

@@ -17,7 +17,7 @@ use anyhow::Context;
 use flate2::read::GzDecoder;
 use lockstep_vector_assembly::DataMoves;
 
-use crate::vector::migrate_data::data_directory::DataDirectory;
+use crate::migrate_data::data_directory::DataDirectory;
 
 /// Maximum size of the list, after decompression: many times that of the largest Secret.
 const MAX_BYTES: u64 = 64 << 20;

@@ -9,7 +9,7 @@ use lockstep_sdk::{exit_code_of_output, write_output};
 use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::Value;
 
-use crate::vector::catalogue_files::vector_version;
+use crate::catalogue_files::vector_version;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -15,10 +15,10 @@ mod unreadable;
 use serde_json::Value;
 use toml::Table;
 
-use crate::vector::configuration::file::{located, read_file};
-use crate::vector::configuration::format::Format;
-use crate::vector::configuration::paths::ConfigPath;
-pub(crate) use crate::vector::configuration::reading::Reading;
+use crate::configuration::file::{located, read_file};
+use crate::configuration::format::Format;
+use crate::configuration::paths::ConfigPath;
+pub(crate) use crate::configuration::reading::Reading;
 
 /// Reads the files and folders that form one configuration together, and returns it or all errors.
 ///

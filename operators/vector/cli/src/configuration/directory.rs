@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use lockstep_sdk::describe_read_error;
 use toml::{Table, Value};
 
-use crate::vector::configuration::file::read_file;
-use crate::vector::configuration::format::Format;
-use crate::vector::configuration::merge;
-use crate::vector::configuration::reading::Reading;
+use crate::configuration::file::read_file;
+use crate::configuration::format::Format;
+use crate::configuration::merge;
+use crate::configuration::reading::Reading;
 
 /// Folders whose files are components, in the order in which Vector reads them.
 const COMPONENT_FOLDERS: [&str; 5] = [

@@ -8,7 +8,7 @@ use std::path::Path;
 use lockstep_sdk::describe_read_error;
 use lockstep_vector_api::{ComponentLimits, ProgramFileError, ProgramLimits, VrlEnvironment};
 
-use crate::vector::compilers;
+use crate::compilers;
 
 /// Maximum size of a program file, in bytes: more than any limit of programs.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -25,7 +25,8 @@ pub(crate) const OF_VECTOR: VrlEnvironment = VrlEnvironment {
 
 /// Returns the environment for the pipelines that a subcommand validates. Their programs have the limits of the webhook,
 /// so that all commands agree with it.
-pub(crate) fn of_pipelines(command: &str) -> VrlEnvironment {
+#[must_use]
+pub fn of_pipelines(command: &str) -> VrlEnvironment {
     match command {
         // The API server waits for the response to each review.
         "webhook" => VrlEnvironment::shared(compilers::compiler_with_deadline),

@@ -8,7 +8,7 @@ use lockstep_vector_api::{
 };
 use serde_json::Value;
 
-use crate::vector::environment;
+use crate::environment;
 
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.

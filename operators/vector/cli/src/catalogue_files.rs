@@ -11,7 +11,7 @@ use lockstep_vector_api::{Catalogue, Catalogues, VectorVersion};
 /// Catalogues for pipelines.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Vector")]
-pub(crate) struct CatalogueArgs {
+pub struct CatalogueArgs {
     /// Folder with catalogues of other versions of Vector than the shipped one, which `lockstep vector catalogue` writes:
     /// the files `*.json` and `*.json.gz`. Webhook and controller read them again when they change. Can be repeated: of two
     /// catalogues of one version, the one in the folder that is named first is used. Manifests set the folders of the
@@ -22,7 +22,7 @@ pub(crate) struct CatalogueArgs {
 
 impl CatalogueArgs {
     /// Reads the catalogues.
-    pub(crate) fn read(&self) -> anyhow::Result<Catalogues> {
+    pub fn read(&self) -> anyhow::Result<Catalogues> {
         for folder in &self.vector_catalogues {
             json_files(folder)
                 .with_context(|| format!("cannot read the catalogues in {}", folder.display()))?;
@@ -36,7 +36,7 @@ impl CatalogueArgs {
     }
 
     /// Returns the folders, which are not read yet.
-    pub(crate) fn folders(&self) -> CatalogueFolders {
+    pub fn folders(&self) -> CatalogueFolders {
         CatalogueFolders {
             files: JsonFolders::new(self.vector_catalogues.clone(), "catalogue", parse),
             catalogues: Vec::new(),
@@ -46,18 +46,18 @@ impl CatalogueArgs {
 }
 
 /// Folders with catalogues, as they were read last.
-pub(crate) struct CatalogueFolders {
+pub struct CatalogueFolders {
     files: JsonFolders<Catalogue>,
     /// The catalogues in force, one of each version.
-    pub(crate) catalogues: Vec<Arc<Catalogue>>,
+    pub catalogues: Vec<Arc<Catalogue>>,
     /// Files that are not in use, and why not.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 impl CatalogueFolders {
     /// Reads the folders. Returns true if the catalogues or the problems differ. The last valid content of a file remains in
     /// force until the file is deleted.
-    pub(crate) fn scan(&mut self) -> bool {
+    pub fn scan(&mut self) -> bool {
         if !self.files.scan() {
             return false;
         }
@@ -139,7 +139,7 @@ mod tests {
 
     /// Returns the shipped catalogue as one of another version.
     fn text_of(version: &str) -> String {
-        let shipped = include_str!("../../../operators/vector/config/catalogue/0.57.json");
+        let shipped = include_str!("../../config/catalogue/0.57.json");
         let version = format!(r#""version":"{version}""#);
         shipped.replacen(r#""version":"0.57""#, &version, 1)
     }

@@ -10,7 +10,7 @@ use lockstep_vector_api::{
 };
 use serde_json::{Value, json};
 
-use crate::vector::catalogue_files::VersionArgs;
+use crate::catalogue_files::VersionArgs;
 
 /// Exit code for an unknown component type or catalogue.
 const UNKNOWN_TYPE: u8 = 2;

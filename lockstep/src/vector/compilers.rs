@@ -1,6 +1,0 @@
-//! Compilers of VRL programs, by operating system: in worker processes with limits, or in this process.
-
-#[cfg(not(unix))]
-pub(crate) use crate::vector::in_process::{compiler, compiler_with_deadline, offline_compiler};
-#[cfg(unix)]
-pub(crate) use crate::vector::pool::{compiler, compiler_with_deadline, offline_compiler};
