@@ -84,7 +84,6 @@ pub use crate::owned::last_change::{Change, ChangeAction};
 pub(crate) use crate::owned::load_report::lines as load_lines;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
-pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
     ConfigurationCheck, ControllerPods, MovedData, PreviousPublication, Publication, Validator,
 };
@@ -152,7 +151,7 @@ fn add_aggregator(
     objects.extend(service::of_aggregator(
         workload, aggregator, &services, observed,
     ));
-    if persistence::is_enabled(aggregator) {
+    if aggregator.is_persistent() {
         let (stateful_set, notice) = stateful_set::of(workload, aggregator, observed)?;
         objects.extend([stateful_set]);
         objects.notices.extend(notice);

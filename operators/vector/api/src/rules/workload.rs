@@ -3,7 +3,7 @@
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::Interpolation;
 
-use crate::rules::workload_change;
+use crate::rules::{update_strategy, workload_change};
 use crate::tenancy::policy::Section;
 use crate::types::workload_kind::WorkloadKind;
 use crate::vector_release;
@@ -21,6 +21,7 @@ pub(crate) fn rules<K: WorkloadKind>() -> Vec<Rule<K>> {
         validate: interpolation_policy,
     };
     let mut rules = vec![interpolation, vector_release::workload_rule()];
+    rules.push(update_strategy::rule());
     rules.extend(workload_change::rules());
     rules
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::rules::workload;
 use crate::tenancy::policy;
 use crate::types::kubernetes_fields::{
-    KubernetesField, OF_WORKLOADS, references, with_kubernetes_schemas,
+    KubernetesField, OF_AGENTS, OF_WORKLOADS, references, with_kubernetes_schemas,
 };
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
 use crate::types::workload_kind::WorkloadKind;
@@ -64,7 +64,7 @@ pub struct VectorSpec {
 }
 
 /// Fields with types of the Kubernetes API.
-const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS];
+const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS, OF_AGENTS];
 
 fn example() -> Value {
     json!({"spec": {"agent": {}}})
@@ -83,6 +83,7 @@ impl WorkloadKind for Vector {
     const TAKES_OTHER_NAMESPACES: bool = true;
     const WORKLOAD: &'static str = "spec.agent";
     const IMAGE: &'static [&'static str] = &["spec.agent.image"];
+    const UPDATE_STRATEGY: &'static [&'static str] = &["spec.agent.updateStrategy"];
     const INTERPOLATION: &'static [&'static str] =
         &["spec.agent.envVarInterpolation", "spec.agent.env"];
 

@@ -132,6 +132,8 @@ macro_rules! workload_kind {
             const TAKES_OTHER_NAMESPACES: bool = $takes_other_namespaces;
             const WORKLOAD: &'static str = WORKLOAD;
             const IMAGE: &'static [&'static str] = &["spec.image"];
+            const UPDATE_STRATEGY: &'static [&'static str] =
+                &["spec.updateStrategy", "spec.persistence"];
             const INTERPOLATION: &'static [&'static str] =
                 &["spec.envVarInterpolation", "spec.env"];
 

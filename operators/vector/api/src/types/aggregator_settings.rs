@@ -41,6 +41,17 @@ pub struct Aggregator {
     pub pod_disruption_budget: Option<DisruptionBudget>,
 }
 
+impl Aggregator {
+    /// Returns true if each Pod has a `PersistentVolumeClaim`.
+    #[must_use]
+    pub fn is_persistent(&self) -> bool {
+        self.persistence.as_ref().is_some_and(|persistence| {
+            persistence.enabled.unwrap_or_default()
+                || !persistence.volume_claim_templates.is_empty()
+        })
+    }
+}
+
 /// Collector of Kubernetes Events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -1,6 +1,9 @@
 //! Fields of the kinds that run Vector whose types are those of the Kubernetes API.
 
-use k8s_openapi::api::apps::v1::StatefulSetPersistentVolumeClaimRetentionPolicy;
+use k8s_openapi::api::apps::v1::{
+    DaemonSetUpdateStrategy, DeploymentStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy,
+    StatefulSetUpdateStrategy,
+};
 use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
 use k8s_openapi::api::core::v1::{
     Affinity, EnvFromSource, EnvVar, HostAlias, LocalObjectReference, PersistentVolumeClaim,
@@ -24,6 +27,10 @@ const CLAIM: &str = "https://kubernetes.io/docs/reference/kubernetes-api/config-
 /// Documentation of the fields of a StatefulSet.
 const STATEFUL_SET: &str =
     "https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/stateful-set-v1/";
+
+/// Documentation of the fields of a DaemonSet.
+const DAEMON_SET: &str =
+    "https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/";
 
 /// Field with a type of the Kubernetes API.
 pub(crate) struct KubernetesField {
@@ -64,8 +71,31 @@ pub(crate) const OF_WORKLOADS: &[KubernetesField] = &[
     ),
 ];
 
+/// Fields of agents only.
+pub(crate) const OF_AGENTS: &[KubernetesField] = &[field(
+    "updateStrategy",
+    object::<DaemonSetUpdateStrategy>,
+    DAEMON_SET,
+)];
+
+/// Returns the schema of the strategies of Deployments and of those of `StatefulSets`: an aggregator is one of them.
+fn strategy_of_aggregators() -> Value {
+    let mut schema = object::<DeploymentStrategy>();
+    let of_stateful_sets = object::<StatefulSetUpdateStrategy>();
+    const ROLLING: &str = "/properties/rollingUpdate/properties";
+    let fields = schema.pointer_mut(ROLLING).and_then(Value::as_object_mut);
+    let others = of_stateful_sets.pointer(ROLLING).and_then(Value::as_object);
+    if let (Some(fields), Some(others)) = (fields, others) {
+        for (name, field) in others {
+            fields.entry(name).or_insert_with(|| field.clone());
+        }
+    }
+    schema
+}
+
 /// Fields of aggregators only.
 pub(crate) const OF_AGGREGATORS: &[KubernetesField] = &[
+    field("updateStrategy", strategy_of_aggregators, STATEFUL_SET),
     field(
         "topologySpreadConstraints",
         list::<TopologySpreadConstraint>,

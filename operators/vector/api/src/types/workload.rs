@@ -53,6 +53,18 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
     pub tolerations: AllOfKubernetes,
+    /// Labels of the nodes on which the Pods may run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Seconds that a Pod has to end, before the kubelet kills it. Vector sends what its buffers have for up to 60 seconds, or as
+    /// long as its variable `VECTOR_GRACEFUL_SHUTDOWN_LIMIT_SECS` says. Default: 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub termination_grace_period_seconds: Option<i64>,
+    /// Strategy by which changed Pods are replaced: that of the DaemonSet, Deployment or StatefulSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub update_strategy: OfKubernetes,
     /// Security context of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]

@@ -24,6 +24,9 @@ pub trait WorkloadKind: ValidatedResource + kube::Resource + Serialize {
     /// Paths of the fields that turn interpolation on.
     const INTERPOLATION: &'static [&'static str];
 
+    /// Path of the strategy by which the Pods are replaced.
+    const UPDATE_STRATEGY: &'static [&'static str];
+
     /// Returns the settings of the Pods, if they are set.
     fn workload(&self) -> Option<&Workload>;
 

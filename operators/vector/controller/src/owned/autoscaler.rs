@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::owned_workload::{OwnedWorkload, object};
-use crate::owned::persistence;
 
 /// Returns true if an autoscaler decides the number of Pods.
 pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
@@ -19,7 +18,7 @@ pub(crate) fn of(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Optio
     if !is_enabled(aggregator) {
         return None;
     }
-    let kind = if persistence::is_enabled(aggregator) {
+    let kind = if aggregator.is_persistent() {
         "StatefulSet"
     } else {
         "Deployment"

@@ -10,6 +10,7 @@ use crate::owned::pod;
 pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Value {
     let spec = Fields::new()
         .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with_some("updateStrategy", workload.settings.update_strategy.clone())
         .with("template", pod::template(workload, None, false));
     object("apps/v1", "DaemonSet", workload.workload_metadata())
         .with("spec", spec)

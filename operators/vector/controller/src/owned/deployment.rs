@@ -17,6 +17,7 @@ pub(crate) fn of(
     let spec = Fields::new()
         .with_some("replicas", replicas::of(aggregator, observed.deployment))
         .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with_some("strategy", workload.settings.update_strategy.clone())
         .with("template", pod::template(workload, Some(aggregator), false));
     object("apps/v1", "Deployment", workload.workload_metadata())
         .with("spec", spec)

@@ -4,7 +4,6 @@ use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
 
 use crate::owned::owned_workload::OwnedWorkload;
-use crate::owned::persistence;
 
 /// Observed workloads of an aggregator, as the API server stores them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +24,7 @@ impl ObservedAggregator<'_> {
         workload: &OwnedWorkload<'_>,
         aggregator: &Aggregator,
     ) -> Option<Value> {
-        let (kind, other) = if persistence::is_enabled(aggregator) {
+        let (kind, other) = if aggregator.is_persistent() {
             ("Deployment", self.deployment)
         } else {
             ("StatefulSet", self.stateful_set)

@@ -1,18 +1,11 @@
 //! Persistent storage of an aggregator.
 
-use lockstep_vector_api::{Aggregator, Persistence};
+use lockstep_vector_api::Persistence;
 use serde_json::{Map, Value, json};
 
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::fields::Fields;
 use crate::owned::volumes;
-
-/// Returns true if each Pod has a `PersistentVolumeClaim`.
-pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
-    aggregator.persistence.as_ref().is_some_and(|persistence| {
-        persistence.enabled.unwrap_or_default() || !persistence.volume_claim_templates.is_empty()
-    })
-}
 
 /// Returns the templates of the `PersistentVolumeClaims`.
 pub(crate) fn claims(persistence: &Persistence) -> Result<Vec<Value>, OwnedObjectsError> {

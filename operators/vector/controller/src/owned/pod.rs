@@ -1,7 +1,7 @@
 //! Pod templates.
 
 use lockstep_vector_api::{Aggregator, Workload};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
@@ -35,6 +35,10 @@ pub(crate) fn template(
     let spec = scheduling(workload.settings, aggregator)
         .with("serviceAccountName", workload.object_name())
         .with_some(
+            "terminationGracePeriodSeconds",
+            workload.settings.termination_grace_period_seconds,
+        )
+        .with_some(
             "automountServiceAccountToken",
             workload.asks_for_token().then_some(true),
         )
@@ -61,12 +65,17 @@ pub(crate) fn scheduling(settings: &Workload, aggregator: Option<&Aggregator>) -
         .with_text("runtimeClassName", settings.runtime_class_name.as_deref())
         .with_text("schedulerName", settings.scheduler_name.as_deref())
         .with_list("tolerations", settings.tolerations.clone())
+        .with_some("nodeSelector", node_selector(settings))
         .with_text("priorityClassName", settings.priority_class_name.as_deref())
         .with_some(
             "hostNetwork",
             settings.host_network.filter(|is_set| *is_set),
         )
         .with_list("hostAliases", host_aliases(&settings.host_aliases))
+}
+
+fn node_selector(settings: &Workload) -> Option<Value> {
+    (!settings.node_selector.is_empty()).then(|| json!(settings.node_selector))
 }
 
 /// Returns the items without duplicates, which server-side apply rejects.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::owned::dns_label::{dns_label, is_dns_label};
 use crate::owned::observed::ObservedAggregator;
 use crate::owned::owned_workload::{OwnedWorkload, object};
-use crate::owned::{persistence, ports};
+use crate::owned::ports;
 
 /// Ports of a Service by number and protocol, with their names.
 type Ports = BTreeMap<(u16, Protocol), String>;
@@ -110,7 +110,7 @@ pub(crate) fn of_aggregator(
     // The headless Service lives as long as the StatefulSet: its Pods are found by it.
     let is_kept = observed.predecessor(workload, aggregator).is_some();
     let headless =
-        (persistence::is_enabled(aggregator) || is_kept).then(|| workload.headless_service_name());
+        (aggregator.is_persistent() || is_kept).then(|| workload.headless_service_name());
     let of_headless = headless.map(|name| {
         let ports = by_name.remove(&name).unwrap_or_default();
         let mut headless = service(workload, &name, &ports);

@@ -40,6 +40,7 @@ pub(crate) fn of(
             persistence::retention_policy(settings),
         )
         .with("selector", json!({"matchLabels": workload.match_labels()}))
+        .with_some("updateStrategy", workload.settings.update_strategy.clone())
         .with("template", pod::template(workload, Some(aggregator), true));
     let name = workload.object_name();
     let stateful_set =

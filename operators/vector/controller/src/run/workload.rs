@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use lockstep_vector_api::{Catalogue, Workload, WorkloadKind};
+use lockstep_vector_api::{Aggregator, Catalogue, Workload, WorkloadKind};
 use lockstep_vector_assembly::{ApiOptions, AssemblyOptions, InternalMetrics};
-
-use crate::owned;
 
 /// Returns true if the workload runs in a `StatefulSet`.
 pub(crate) fn is_persistent<K: WorkloadKind>(object: &K) -> bool {
-    object.aggregator().is_some_and(owned::is_persistent)
+    object.aggregator().is_some_and(Aggregator::is_persistent)
 }
 
 /// Returns false if the workload forbids to move data.

@@ -134,7 +134,12 @@ fn rows(kind: Kind) -> Vec<(String, Row)> {
         rows.collect::<Vec<_>>()
     };
     match kind {
-        Kind::Vector => [at("agent.", of_every_workload()), at("", of_vector())].concat_all(),
+        Kind::Vector => [
+            at("agent.", of_every_workload()),
+            at("agent.", pod::strategy_of_agents()),
+            at("", of_vector()),
+        ]
+        .concat_all(),
         Kind::VectorAggregator => {
             [at("", of_every_workload()), at("", of_aggregators())].concat_all()
         }

@@ -2,12 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::owned::tests::field_effects::{Effect, Row, copied, row};
+use crate::owned::tests::field_effects::{Effect, Row, copied, row, workload};
 
 /// Returns the rows of the number and the pipelines of the Pods.
 pub(super) fn pods() -> Vec<Row> {
     vec![
         copied("replicas", json!(3), "/spec/replicas"),
+        workload(
+            "updateStrategy",
+            json!({"type": "Recreate"}),
+            "/spec/strategy/type",
+            json!("Recreate"),
+        ),
         row(
             "selector",
             json!({"matchLabels": {"a": "b"}}),

@@ -1,6 +1,8 @@
 //! Page with the effect of every field.
 
-use super::{Effect, Row, of_aggregators, of_cluster_aggregator, of_every_workload, of_vector};
+use super::{
+    Effect, Row, of_aggregators, of_cluster_aggregator, of_every_workload, of_vector, pod,
+};
 
 #[test]
 fn the_page_lists_every_field() {
@@ -25,6 +27,11 @@ fn page() -> String {
             "All kinds",
             "In `spec.agent` of a `Vector`, and in `spec` of a `VectorAggregator` and of a `ClusterVectorAggregator`.",
             of_every_workload(),
+        ),
+        (
+            "Agents",
+            "In `spec.agent` of a `Vector`.",
+            pod::strategy_of_agents(),
         ),
         ("`Vector`", "In `spec`.", of_vector()),
         ("Both kinds of aggregators", "In `spec`.", of_aggregators()),

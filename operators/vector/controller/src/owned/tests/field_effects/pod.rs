@@ -23,6 +23,16 @@ pub(super) fn scheduling() -> Vec<Row> {
             "/spec/template/spec/tolerations",
         ),
         copied(
+            "nodeSelector",
+            json!({"kubernetes.io/os": "linux"}),
+            "/spec/template/spec/nodeSelector",
+        ),
+        copied(
+            "terminationGracePeriodSeconds",
+            json!(90),
+            "/spec/template/spec/terminationGracePeriodSeconds",
+        ),
+        copied(
             "podSecurityContext",
             json!({"fsGroup": 1}),
             "/spec/template/spec/securityContext",
@@ -58,6 +68,12 @@ pub(super) fn scheduling() -> Vec<Row> {
             "/spec/template/spec/hostNetwork",
         ),
     ]
+}
+
+/// Returns the row of the strategy of agents.
+pub(super) fn strategy_of_agents() -> Vec<Row> {
+    let strategy = json!({"rollingUpdate": {"maxUnavailable": "10%"}});
+    vec![copied("updateStrategy", strategy, "/spec/updateStrategy")]
 }
 
 /// Returns the rows of the labels and annotations.
