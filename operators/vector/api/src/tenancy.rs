@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::interpolation::SECRET;
 use lockstep_vector_config::option_path::below;
-use lockstep_vector_config::{Check, ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern};
+use lockstep_vector_config::{
+    Check, ComponentKind, Interpolation, KUBERNETES_EVENTS, confinement, is_pattern,
+};
 use serde_json::Value;
 
 use crate::rules::cached_validation::{CachedValidation, push_all};
@@ -167,8 +169,23 @@ fn kinds<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostic
 }
 
 fn options<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let validation = CachedValidation::of(context);
     each(context, |component, path, policy| {
-        denied_below(component.value, path, policy, diagnostics);
+        if !policy.confines_names_of_labels(component)
+            || component.option(confinement::OPT_OUT) != Some(&Value::Bool(true))
+        {
+            return denied_below(component.value, path, policy, diagnostics);
+        }
+        let mut options = component.value.clone();
+        if let Some(options) = options.as_object_mut() {
+            options.remove(confinement::OPT_OUT);
+        }
+        denied_below(&options, path, policy, diagnostics);
+        let (catalogue, interpolation) = (validation.newest(), validation.interpolation);
+        let errors = confinement::validate_loki_names(catalogue, &options, path, interpolation);
+        for error in errors {
+            diagnostics.push(error);
+        }
     });
 }
 

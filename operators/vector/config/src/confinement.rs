@@ -37,6 +37,8 @@ pub enum OptOut {
     Author,
     /// An administrator, in a `ClusterVectorPipeline`; the author is a tenant who is denied the option.
     Administrator,
+    /// The author, for the values of labels of `loki`, and an administrator for all else.
+    AuthorOfLabels,
 }
 
 /// Validates the templates of a sink.
@@ -86,7 +88,7 @@ pub(crate) fn validate(
             else {
                 continue;
             };
-            let detail = report.detail(&problem, confined.prefix);
+            let detail = report.detail_of(&problem, confined.prefix, found.place);
             problems.add(Check::Confinement, found.error(detail));
         }
     }
@@ -102,10 +104,59 @@ pub(crate) fn validate(
     }
 }
 
+/// Returns the errors of a `loki` sink in which its author may turn confinement off for the values of labels: `tenant_id` and the
+/// names of labels begin with literal text nevertheless.
+#[must_use]
+pub fn validate_loki_names(
+    catalogue: &Catalogue,
+    options: &Value,
+    path: &FieldPath,
+    interpolation: Interpolation,
+) -> Vec<FieldError> {
+    let Some(sink) = fields::of(fields::LOKI) else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for confined in sink.confined {
+        for found in texts(catalogue, fields::LOKI, sink, confined, options, path) {
+            let is_free = match found.place {
+                Place::LabelValue => true,
+                // The fields of an event become the names of labels.
+                Place::LabelMap => found.name.is_some_and(|name| name.trim() != "*"),
+                Place::Option | Place::LabelName => Template::read(found.text)
+                    .and_then(|template| template.unconfined(interpolation, catalogue.number()))
+                    .is_none(),
+            };
+            if is_free {
+                continue;
+            }
+            let prefix = confined.prefix;
+            let detail = format!(
+                "must begin with literal text, such as `{prefix}`: the policy lets tenants turn confinement off for the values of labels, so that event fields choose neither the tenant nor the names of labels"
+            );
+            errors.push(found.error(detail));
+        }
+    }
+    errors
+}
+
+/// Place of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Option,
+    LabelName,
+    LabelValue,
+    /// Value whose fields become labels: the name ends with `*`.
+    LabelMap,
+}
+
 /// A text that Vector reads as a confined template.
 struct Located<'a> {
     path: FieldPath,
     text: &'a str,
+    place: Place,
+    /// Name of a label.
+    name: Option<&'a str>,
     /// If true, the text may hold credentials and is not printed.
     is_hidden: bool,
 }
@@ -115,6 +166,8 @@ impl<'a> Located<'a> {
         Self {
             path,
             text,
+            place: Place::Option,
+            name: None,
             // The user part of a URI.
             is_hidden: text.contains("://") && text.contains('@'),
         }
@@ -182,8 +235,19 @@ fn texts<'a>(
             }
             TemplateLocation::NamesAndValues => {
                 let fields = value.as_object().into_iter().flatten();
-                found.extend(fields.map(|(name, _)| Located::value(below(&path, name), name)));
-                found.extend(values(value, &path).map(|(_, text)| text));
+                found.extend(fields.map(|(name, _)| Located {
+                    place: Place::LabelName,
+                    ..Located::value(below(&path, name), name)
+                }));
+                found.extend(values(value, &path).map(|(name, text)| Located {
+                    place: if name.trim_end().ends_with('*') {
+                        Place::LabelMap
+                    } else {
+                        Place::LabelValue
+                    },
+                    name: Some(name),
+                    ..text
+                }));
             }
         }
     }
@@ -216,6 +280,37 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
+    /// Describes a problem at a place: what follows from a prefix there, and who may do without.
+    fn detail_of(&self, problem: &Unconfined, prefix: &str, place: Place) -> String {
+        let report = Self {
+            opt_out: match self.opt_out {
+                OptOut::AuthorOfLabels if matches!(place, Place::LabelValue | Place::LabelMap) => {
+                    OptOut::Author
+                }
+                OptOut::AuthorOfLabels => OptOut::Administrator,
+                other => other,
+            },
+            ..*self
+        };
+        let (Unconfined::NoPrefix { field } | Unconfined::RootPrefix { field }) = problem else {
+            return report.detail(problem, prefix);
+        };
+        let reason = "without a literal prefix, event fields could choose any destination";
+        let change = match place {
+            Place::Option => return report.detail(problem, prefix),
+            Place::LabelName => format!(
+                "begin with one, such as `{prefix}{{{{ {field} }}}}`, which renames the label in queries and dashboards"
+            ),
+            Place::LabelValue => format!(
+                "begin with one, such as `{prefix}{{{{ {field} }}}}`, which renames each value of the label in queries and dashboards"
+            ),
+            Place::LabelMap => format!(
+                "a prefix would make one text of the fields, so name each label instead, such as `app: \"{prefix}{{{{ {field}.app }}}}\"`, which renames each of its values in queries and dashboards"
+            ),
+        };
+        report.text(reason, &change)
+    }
+
     /// Describes a problem: the reason, and the change that resolves it.
     fn detail(&self, problem: &Unconfined, prefix: &str) -> String {
         let vector = self.vector;
@@ -263,12 +358,17 @@ impl Report<'_> {
                 );
             }
         };
+        self.text(reason, &change)
+    }
+
+    fn text(&self, reason: &str, change: &str) -> String {
+        let vector = self.vector;
         let within = self.within.map(|option| format!("{option}."));
         let option = format!("{}{OPT_OUT}: true", within.unwrap_or_default());
         let opt_out = match self.opt_out {
             _ if !self.has_opt_out => String::new(),
             OptOut::Author => format!(", or turn confinement off with `{option}`"),
-            OptOut::Administrator => format!(
+            OptOut::Administrator | OptOut::AuthorOfLabels => format!(
                 "; only administrators can turn confinement off, with `{option}` in a ClusterVectorPipeline"
             ),
         };
@@ -304,6 +404,37 @@ mod tests {
              event fields could choose any destination; begin with one, such as `logs:{{ app }}`, or turn confinement \
              off with `dangerously_allow_unconfined_template_resolution: true`"
         );
+    }
+
+    #[test]
+    fn the_advice_about_a_label_says_what_a_prefix_does() {
+        let detail = |name: &str, value: &str| {
+            let sink = json!({
+                "type": "loki", "endpoint": "http://h:1", "encoding": {"codec": "json"},
+                "labels": {name: value},
+            });
+            let [error] = &errors(&sink, OptOut::AuthorOfLabels)[..] else {
+                panic!("one error");
+            };
+            error.detail.clone()
+        };
+        let field = "kubernetes.pod_labels.\"app.kubernetes.io/name\"";
+        let value = detail("app", &format!("{{{{ {field} }}}}"));
+        assert!(
+            value.contains(&format!(
+                "such as `app_{{{{ {field} }}}}`, which renames each value of the label"
+            )),
+            "{value}"
+        );
+        assert!(value.contains("turn confinement off with"), "{value}");
+        let map = detail("pod_*", "{{ kubernetes.pod_labels }}");
+        assert!(
+            map.contains("such as `app: \"app_{{ kubernetes.pod_labels.app }}\"`"),
+            "{map}"
+        );
+        let name = detail("{{ x }}", "a");
+        assert!(name.contains("renames the label"), "{name}");
+        assert!(name.contains("only administrators"), "{name}");
     }
 
     #[test]

@@ -170,7 +170,7 @@ const FORMS: &[(&str, OptionFormat)] = &[
     (
         "template",
         OptionFormat {
-            expected: "must be a template: `{{ path }}` inserts a field, and `%` starts a time format specifier",
+            expected: "must be a template: `{{ path }}` inserts a field, in which a name with other characters than letters, digits, `_` and `@` is in quotes (`{{ labels.\"app.kubernetes.io/name\" }}`), and `%` starts a time format specifier",
             reads: Reads::Text(is_template),
         },
     ),

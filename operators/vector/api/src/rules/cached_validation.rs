@@ -78,9 +78,19 @@ impl CachedValidation {
         self.config.as_object().is_none_or(Map::is_empty)
     }
 
+    /// Returns the catalogue of the newest release that runs the pipeline.
+    pub(crate) fn newest(&self) -> &Catalogue {
+        self.catalogues
+            .first()
+            .map_or_else(|| &**Catalogue::shipped(), |used| &*used.catalogue)
+    }
+
     /// Returns the user who may turn template confinement off.
     fn opt_out(&self) -> OptOut {
         if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {
+            if self.policy.unconfined_loki_labels {
+                return OptOut::AuthorOfLabels;
+            }
             OptOut::Administrator
         } else {
             OptOut::Author

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use glob::{MatchOptions, Pattern};
 use lockstep_shared_validation::{Settings, did_you_mean};
-use lockstep_vector_config::{Catalogue, ComponentKind, Interpolation, VectorVersion, confinement};
+use lockstep_vector_config::{
+    Catalogue, Component, ComponentKind, Interpolation, VectorVersion, confinement,
+};
 use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
@@ -198,6 +200,8 @@ pub(crate) struct TenantPolicy {
     pub(crate) environment: BTreeSet<String>,
     /// Types of components that may use the identity of the agent at a cloud.
     pub(crate) agent_identity: BTreeSet<String>,
+    /// If true, tenants may turn template confinement off in `loki`, for the values of labels.
+    pub(crate) unconfined_loki_labels: bool,
 }
 
 impl Default for TenantPolicy {
@@ -230,11 +234,20 @@ impl Default for TenantPolicy {
             files: vec!["/etc/ssl/certs/**".to_owned()],
             environment: set(&["VECTOR_SELF_NODE_NAME"]),
             agent_identity: BTreeSet::new(),
+            unconfined_loki_labels: false,
         }
     }
 }
 
 impl TenantPolicy {
+    /// Returns true if tenants may turn template confinement off only in a `loki` sink, and only for the values of labels.
+    pub(crate) fn confines_names_of_labels(&self, component: &Component<'_>) -> bool {
+        self.unconfined_loki_labels
+            && self.denied_options.contains(confinement::OPT_OUT)
+            && component.family == ComponentKind::Sink
+            && component.kind() == Some("loki")
+    }
+
     pub(crate) fn denied(&self, family: ComponentKind) -> &BTreeSet<String> {
         match family {
             ComponentKind::Source => &self.denied_sources,
@@ -298,6 +311,9 @@ fn check(section: &Value) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// Key in `tenants` that is no list.
+const UNCONFINED_LABELS: &str = "unconfinedLokiLabels";
 
 /// Lists in `tenants`.
 const LISTS: [&str; 8] = [
@@ -377,10 +393,16 @@ fn check_tenants(tenants: &Value) -> Result<(), String> {
         return Err("tenants: the value must be a mapping".to_owned());
     };
     for (key, value) in tenants {
+        if key == UNCONFINED_LABELS {
+            if !value.is_boolean() {
+                return Err(format!("tenants.{key}: the value must be true or false"));
+            }
+            continue;
+        }
         if !LISTS.contains(&key.as_str()) {
             let known = LISTS.join("`, `");
             return Err(format!(
-                "tenants.{key}: the key is unknown; the keys are `{known}`"
+                "tenants.{key}: the key is unknown; the keys are `{known}` and `{UNCONFINED_LABELS}`"
             ));
         }
         let items = value.as_array();

@@ -10,6 +10,9 @@ use crate::vector_version::VectorVersion;
 /// Sink whose paths have separate rules.
 pub(crate) const FILE: &str = "file";
 
+/// Sink with labels.
+pub(crate) const LOKI: &str = "loki";
+
 /// Sink that builds its endpoint from several options.
 pub(crate) const AXIOM: &str = "axiom";
 
@@ -226,7 +229,7 @@ const SINKS: &[Sink] = &[
     sink("humio_metrics", HUMIO),
     sink("kafka", &[template("topic")]),
     sink(
-        "loki",
+        LOKI,
         &[
             template("tenant_id").with_prefix("team-"),
             holds("labels", TemplateLocation::NamesAndValues).with_prefix("app_"),

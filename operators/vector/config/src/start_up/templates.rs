@@ -20,8 +20,7 @@ const TEMPLATES: [(&str, &str); 9] = [
     ("webhdfs", "prefix"),
 ];
 
-const DETAIL: &str =
-    "must be a template: `{{ path }}` inserts a field, and `%` starts a time format specifier";
+const DETAIL: &str = "must be a template: `{{ path }}` inserts a field, in which a name with other characters than letters, digits, `_` and `@` is in quotes (`{{ labels.\"app.kubernetes.io/name\" }}`), and `%` starts a time format specifier";
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     for (kind, option) in TEMPLATES {

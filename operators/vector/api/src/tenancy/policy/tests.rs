@@ -178,6 +178,54 @@ fn tenants_may_opt_out_of_confinement_only_if_a_policy_allows_it() {
 }
 
 #[test]
+fn tenants_may_opt_out_for_the_values_of_labels_of_loki_if_a_policy_allows_it() {
+    let loki = |label: &str, value: &str, tenant: &str| {
+        json!({
+            "type": "loki", "endpoint": "http://h:1", "encoding": {"codec": "json"},
+            "labels": {label: value}, "tenant_id": tenant, (confinement::OPT_OUT): true,
+        })
+    };
+    let allowed = json!({"unconfinedLokiLabels": true});
+    let rules = |sink: &Value, tenants: &Value| {
+        let errors = broken(sink, tenants).into_iter();
+        errors.map(|error| error.0).collect::<Vec<_>>()
+    };
+    let free = loki("app", "{{ app }}", "team-{{ x }}");
+    assert_eq!(rules(&free, &json!({})), ["tenant-options"]);
+    let none = [""; 0];
+    assert_eq!(rules(&free, &allowed), none);
+    assert_eq!(rules(&loki("pod_*", "{{ labels }}", "a"), &allowed), none);
+    for (label, value, tenant) in [
+        ("{{ name }}", "a", "a"),
+        ("*", "{{ labels }}", "a"),
+        ("app", "a", "{{ tenant }}"),
+    ] {
+        let sink = loki(label, value, tenant);
+        assert_eq!(rules(&sink, &allowed), ["tenant-options"], "{sink}");
+    }
+    // All else stays denied.
+    let mut others = loki("app", "{{ app }}", "a");
+    others["librdkafka_options"] = json!({});
+    assert!(rules(&others, &allowed).contains(&"tenant-options".to_owned()));
+    let kafka = json!({
+        "type": "kafka", "bootstrap_servers": "kafka:9092", "topic": "{{ app }}",
+        "encoding": {"codec": "json"}, (confinement::OPT_OUT): true,
+    });
+    assert_eq!(rules(&kafka, &allowed), ["tenant-options"]);
+    // Who may opt out is told so, and only there.
+    let mut confined = loki("app", "{{ app }}", "{{ tenant }}");
+    let options = confined.as_object_mut().expect("options");
+    options.remove(confinement::OPT_OUT);
+    let errors = broken(&confined, &allowed);
+    let administrators = "only administrators can turn confinement off";
+    let tells = errors.iter().map(|error| error.1.contains(administrators));
+    let by_path: Vec<_> = errors.iter().map(|error| &*error.1).zip(tells).collect();
+    for (text, tells) in by_path {
+        assert_eq!(tells, text.contains("tenant_id"), "{text}");
+    }
+}
+
+#[test]
 fn a_path_with_parent_directories_is_not_allowed() {
     let policy = TenantPolicy::default();
     assert!(policy.allows_file("/etc/ssl/certs/ca.crt"));
