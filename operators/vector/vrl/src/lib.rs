@@ -2,7 +2,7 @@
 //!
 //! A [`Compiler`] compiles the programs of one configuration. [`InProcessCompiler`] does so in the calling thread; a
 //! process that needs limits of time and memory brings its own. [`ProgramLimits`] rejects programs that would cost too
-//! much.
+//! much. [`RunnableProgram`] runs a program on the machine of its author.
 
 mod compiler;
 mod cost;
@@ -12,6 +12,7 @@ mod limits;
 mod operator_cost;
 mod program;
 mod regex_cost;
+mod run;
 mod stdlib;
 
 pub use crate::compiler::{Compiler, InProcessCompiler, MakeCompiler, VRL_VERSION};
@@ -19,4 +20,5 @@ pub use crate::cost::VrlCost;
 pub use crate::diagnostic::VrlDiagnostic;
 pub use crate::limits::ProgramLimits;
 pub use crate::program::{Program, Purpose};
+pub use crate::run::{Event, NotRunnable, RunnableProgram, Stop};
 pub use crate::stdlib::is_known_function;

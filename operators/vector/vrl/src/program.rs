@@ -12,7 +12,7 @@ use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::diagnostic::VrlDiagnostic;
-use crate::stdlib::{AllowedFunctions, Files, Meanings, RoundsToIntegers, Tables};
+use crate::stdlib::{AllowedFunctions, Files, Meanings, NotRun, RoundsToIntegers, Tables};
 use crate::{diagnostic, limits};
 
 /// Purpose of a program.
@@ -51,10 +51,11 @@ impl Program<'_> {
         limits::on_a_large_stack(|| match self.purpose {
             Purpose::Search => self.search(),
             Purpose::Remap | Purpose::Condition => match self.in_its_language(functions) {
-                Ok((warnings, problem, files)) => {
-                    let advice = diagnostic::warnings(&self.source, warnings);
-                    let files = files.0.into_iter();
-                    problem
+                Ok(found) => {
+                    let advice = diagnostic::warnings(&self.source, found.warnings);
+                    let files = found.files.0.into_iter();
+                    found
+                        .problem
                         .map(VrlDiagnostic::error)
                         .into_iter()
                         .chain(files.map(|(name, call)| VrlDiagnostic::file(name, call)))
@@ -73,15 +74,15 @@ impl Program<'_> {
         reported.collect()
     }
 
-    /// Compiles a VRL program. Returns the warnings of the compiler, the error of a program that compiles but that Vector
-    /// does not accept, and the files that Vector reads.
-    fn in_its_language(
+    /// Compiles a VRL program.
+    pub(crate) fn in_its_language(
         &self,
         functions: &mut AllowedFunctions,
-    ) -> Result<(DiagnosticList, Option<String>, Files), DiagnosticList> {
+    ) -> Result<CompiledProgram, DiagnosticList> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
+        config.set_custom(NotRun::default());
         if self.has_files {
             config.set_custom(Files::default());
         }
@@ -101,8 +102,27 @@ impl Program<'_> {
             Purpose::Remap | Purpose::Search => dangling(&compiled),
         };
         let files = compiled.config.get_custom::<Files>().cloned();
-        Ok((compiled.warnings, problem, files.unwrap_or_default()))
+        let not_run = compiled.config.get_custom::<NotRun>().cloned();
+        Ok(CompiledProgram {
+            warnings: compiled.warnings,
+            problem,
+            files: files.unwrap_or_default(),
+            not_run: not_run.unwrap_or_default().0,
+            program: compiled.program,
+        })
     }
+}
+
+/// Program that compiles.
+pub(crate) struct CompiledProgram {
+    warnings: DiagnosticList,
+    /// Error of a program that compiles, and that Vector does not accept.
+    pub(crate) problem: Option<String>,
+    /// Files that Vector reads while it compiles the program.
+    files: Files,
+    /// Functions that it calls and that cannot run here.
+    pub(crate) not_run: BTreeSet<String>,
+    pub(crate) program: vrl::compiler::Program,
 }
 
 /// Describes an invalid search query. Of the text of the parser, only the position is for users.

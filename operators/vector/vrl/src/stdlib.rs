@@ -16,7 +16,7 @@ use vrl::compiler::Function;
 
 use crate::stdlib::restricted::RestrictedFunction;
 pub(crate) use crate::stdlib::restricted::RoundsToIntegers;
-pub(crate) use crate::stdlib::signature::{Files, Meanings, Tables};
+pub(crate) use crate::stdlib::signature::{Files, Meanings, NotRun, Tables};
 
 /// Returns every function.
 fn all() -> &'static [Box<dyn Function>] {

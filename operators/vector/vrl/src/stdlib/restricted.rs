@@ -9,7 +9,7 @@ use vrl::prelude::{
 
 use crate::stdlib::call_error::wrong;
 use crate::stdlib::redactor::HashRedactor;
-use crate::stdlib::signature::{Files, not_compiled};
+use crate::stdlib::signature::{Files, not_compiled, not_run};
 use crate::stdlib::signatures::uncertain_object;
 
 /// Arguments that are lists of files which the compiler would read. The result of the function is an object.
@@ -85,6 +85,7 @@ impl Function for RestrictedFunction {
                 files
                     .0
                     .extend(names.map(|name| (name, span.start()..span.end())));
+                not_run(name, context);
                 return Ok(not_compiled(uncertain_object()));
             }
             let message =
@@ -97,10 +98,14 @@ impl Function for RestrictedFunction {
         }
         if name == "round" && context.get_external_context::<RoundsToIntegers>().is_some() {
             self.function.compile(state, context, arguments)?;
+            not_run(name, context);
             return Ok(not_compiled(TypeDef::integer().infallible()));
         }
         match HashRedactor::of(name, &arguments, state) {
-            Some(redactor) => redactor.compile(self.function, state, context),
+            Some(redactor) => {
+                not_run(name, context);
+                redactor.compile(self.function, state, context)
+            }
             None => self.function.compile(state, context, arguments),
         }
     }

@@ -1,6 +1,6 @@
 //! Signature of a function for the compiler: its parameters, its result type, and the validation of its calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use vrl::compiler::function::{Error, Parameter};
@@ -55,6 +55,10 @@ pub(crate) struct Tables(pub(crate) Vec<String>);
 /// caller of the compiler validates them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files(pub(crate) Vec<(String, Range<usize>)>);
+
+/// Functions that a program calls and that are only compiled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NotRun(pub(crate) BTreeSet<String>);
 
 /// Fields to which a program assigned a meaning.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +146,15 @@ impl Function for &'static Signature {
                 result
             }
         };
+        not_run(self.name, context);
         Ok(not_compiled(result))
+    }
+}
+
+/// Notes a function that is only compiled.
+pub(crate) fn not_run(name: &str, context: &mut FunctionCompileContext) {
+    if let Some(functions) = context.get_external_context_mut::<NotRun>() {
+        functions.0.insert(name.to_owned());
     }
 }
 
