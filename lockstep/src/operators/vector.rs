@@ -241,7 +241,13 @@ fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<RulesetExtensi
     let environment = vector::environment::of_pipelines(command);
     let new = |catalogues| {
         let context = VectorContext::new(environment, catalogues);
-        context.with_change_preview(lockstep_vector_controller::preview_change)
+        let context = context.with_change_preview(lockstep_vector_controller::preview_change);
+        // They run programs of their author on the machine of their author.
+        if command == "check" {
+            context.with_tests(vector::unit_tests::run_tests)
+        } else {
+            context
+        }
     };
     if !["webhook", "controller"].contains(&command) {
         let context = new(args.read()?);

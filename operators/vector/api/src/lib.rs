@@ -27,6 +27,7 @@ pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
+pub use crate::rules::pipeline_tests::{RunTests, TestResult};
 pub use crate::tenancy::policy::{WorkloadLimits, is_exact, is_kaasops};
 pub use crate::tenancy::quota;
 pub use crate::types::agent::{Vector, VectorSpec};
@@ -50,9 +51,10 @@ pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
     Catalogue, CatalogueError, Check, Component, ComponentKind, ComponentLimits, Diagnostic, Entry,
     Interpolation, OptionEntry, ProgramFileError, ProgramScope, Requirement, VectorVersion,
-    VrlEnvironment, find_literal_variables, interpolation, option_path, similar_types, usage,
-    validate_config, validate_secrets, validate_start_up,
+    VrlEnvironment, components, find_literal_variables, interpolation, option_path, output_names,
+    similar_types, usage, validate_config, validate_secrets, validate_start_up,
 };
 pub use lockstep_vector_vrl::{
-    Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,
+    Compiler, Event, InProcessCompiler, MakeCompiler, NotRunnable, Program, ProgramLimits, Purpose,
+    RunnableProgram, Stop, VrlDiagnostic,
 };

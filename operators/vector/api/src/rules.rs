@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod label_selector;
 pub(crate) mod literal_variables;
 pub(crate) mod pipeline;
+pub(crate) mod pipeline_tests;
 pub(crate) mod update_strategy;
 pub(crate) mod validation_cache;
 #[cfg(test)]

@@ -9,9 +9,12 @@ mod configuration;
 #[cfg(unix)]
 mod copy_program;
 pub mod environment;
+mod flow;
+mod graph;
 #[cfg(not(unix))]
 mod in_process;
 mod lines;
+mod loaded;
 mod migrate_data;
 #[cfg(unix)]
 mod pool;
@@ -19,6 +22,9 @@ mod problems;
 mod report;
 #[cfg(unix)]
 mod serve_validation;
+mod test;
+mod trace;
+pub mod unit_tests;
 mod validate;
 #[cfg(unix)]
 mod worker;
@@ -44,6 +50,15 @@ enum Command {
     /// Validate configurations as `vector validate --no-environment` does. Exit codes: 0: Vector would start with
     /// them; 78: it would not.
     Validate(validate::Args),
+    /// Run the tests of configurations (`tests:`), as `vector test` does. The transforms `remap`, `filter`, `route` and
+    /// `exclusive_route` run here; a test that needs others is not run. Exit codes: 0: all tests passed; 1: one failed; 2: one
+    /// was not run; 78: Vector would not load the configuration.
+    Test(test::Args),
+    /// Show the event after each component, the route that it takes, and where it is dropped. Exit codes: 0: the trace is
+    /// complete; 2: only Vector runs a component that the event reaches; 78: Vector would not load the configuration.
+    Trace(trace::Args),
+    /// Draw the components of configurations and of pipelines, and which output is an input of which.
+    Graph(graph::Args),
     /// List the component types of Vector, or all options of one type.
     Components(components::Args),
     /// Write the catalogue of another version of Vector from the output of its `vector generate-schema`. With it,
@@ -69,6 +84,9 @@ enum Command {
 pub fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(validate) => validate::run(validate, &args.common),
+        Command::Test(test) => test::run(test, &args.common),
+        Command::Trace(trace) => trace::run(trace, &args.common),
+        Command::Graph(graph) => graph::run(graph, &args.common),
         Command::Components(components) => components::run(components),
         Command::Catalogue(catalogue) => catalogue::run(catalogue),
         Command::MigrateData(migrate_data) => migrate_data::run(migrate_data),

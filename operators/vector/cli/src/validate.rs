@@ -11,12 +11,10 @@ use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
 use crate::configuration::Reading;
 use crate::configuration::paths::{ConfigPath, GivenPaths};
+use crate::loaded::EX_CONFIG;
 use crate::problems::problems;
 use crate::report::{Level, Report};
 use crate::{configuration, lines};
-
-/// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
-const EX_CONFIG: u8 = 78;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

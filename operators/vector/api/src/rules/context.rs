@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::catalogues::Catalogues;
 use crate::change_preview::PreviewChange;
+use crate::rules::pipeline_tests::RunTests;
 use crate::rules::validation_cache::{Conditions, Problems, ValidationCache};
 
 /// Environment of programs, catalogues, and cache of validation results.
@@ -22,6 +23,7 @@ pub struct VectorContext {
     catalogues: RwLock<Arc<Catalogues>>,
     cache: ValidationCache,
     change_preview: Option<PreviewChange>,
+    run_tests: Option<RunTests>,
 }
 
 impl VectorContext {
@@ -33,6 +35,7 @@ impl VectorContext {
             catalogues: RwLock::new(Arc::new(catalogues)),
             cache: ValidationCache::default(),
             change_preview: None,
+            run_tests: None,
         }
     }
 
@@ -43,6 +46,20 @@ impl VectorContext {
             change_preview: Some(preview),
             ..self
         }
+    }
+
+    /// Sets the function that runs the tests of pipelines. Without it, they are not run.
+    #[must_use]
+    pub fn with_tests(self, run: RunTests) -> Self {
+        Self {
+            run_tests: Some(run),
+            ..self
+        }
+    }
+
+    /// Returns the function that runs the tests of pipelines.
+    pub(crate) fn run_tests(&self) -> Option<RunTests> {
+        self.run_tests
     }
 
     /// Returns the function that compares workloads.

@@ -9,7 +9,7 @@ use lockstep_vector_config::{Catalogue, Check, ComponentKind};
 use serde_json::{Value, json};
 
 use crate::rules::cached_validation::{CachedValidation, push_all};
-use crate::rules::{component_name, label_selector, literal_variables};
+use crate::rules::{component_name, label_selector, literal_variables, pipeline_tests};
 use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
@@ -85,6 +85,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
     rules.extend(of_programs());
     rules.extend(of_start());
     rules.extend(of_roles());
+    rules.extend(pipeline_tests::rules());
     rules.push(literal_variables::rule(PIPELINE));
     rules.push(component_name::rule());
     rules.push(label_selector::rule());

@@ -32,6 +32,15 @@ pub(crate) fn all_of_kubernetes(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Returns the schema of the tests of a pipeline.
+pub(crate) fn tests(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 256,
+        "items": of_kubernetes(generator),
+    })
+}
+
 /// Returns the schema of a quantity, such as `10Gi`.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

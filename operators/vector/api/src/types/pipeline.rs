@@ -55,6 +55,12 @@ pub struct PipelineSpec {
     /// If true, component names are used unchanged, without the prefix of the pipeline.
     #[serde(default)]
     pub skip_prefix: bool,
+
+    /// Tests of the transforms, as `tests` of a Vector configuration. `lockstep check` and `lockstep vector test` run them;
+    /// the agents do not get them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::tests")]
+    pub tests: Vec<Map<String, Value>>,
 }
 
 /// Secret that components can refer to.

@@ -1,0 +1,84 @@
+//! Rules about the tests of a pipeline, where they can run: on the machine of their author.
+
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_vector_config::Catalogue;
+use serde_json::{Value, json};
+
+use crate::rules::cached_validation::CachedValidation;
+use crate::rules::context::VectorContext;
+use crate::types::pipeline::Pipeline;
+
+/// Page that describes tests of a configuration.
+const TESTS: &str = "https://vector.dev/docs/reference/configuration/unit-tests/";
+
+/// Function that runs the tests of a configuration, and returns one result for each.
+pub type RunTests = fn(&Catalogue, &Value) -> Vec<TestResult>;
+
+/// Result of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestResult {
+    /// It passed.
+    Passed,
+    /// It failed, or its definition is wrong, for this reason.
+    Failed(String),
+    /// Only Vector can run it, for this reason.
+    NotRun(String),
+}
+
+pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
+    let rule = |id, description, severity, validate| Rule {
+        id,
+        description,
+        severity,
+        reference: TESTS,
+        fields: &["spec.tests", "spec.transforms"],
+        validate,
+    };
+    [
+        rule(
+            "pipeline-tests",
+            "The tests of the pipeline pass. `lockstep check` runs them, and neither the webhook nor the controller does.",
+            Severity::Error,
+            |context, diagnostics| {
+                report(context, diagnostics, |result| match result {
+                    TestResult::Failed(why) => Some(format!("the test fails: {why}")),
+                    TestResult::Passed | TestResult::NotRun(_) => None,
+                });
+            },
+        ),
+        rule(
+            "pipeline-tests-run",
+            "`lockstep check` can run the tests of the pipeline.",
+            Severity::Warning,
+            |context, diagnostics| {
+                report(context, diagnostics, |result| match result {
+                    TestResult::NotRun(why) => Some(format!("the test is not run: {why}")),
+                    TestResult::Passed | TestResult::Failed(_) => None,
+                });
+            },
+        ),
+    ]
+}
+
+fn report<K: Pipeline>(
+    context: &RuleContext<'_, K>,
+    diagnostics: &mut Diagnostics,
+    problem: impl Fn(&TestResult) -> Option<String>,
+) {
+    let tests = &context.object.spec().tests;
+    let extension = context.extension::<VectorContext>();
+    let run = extension.and_then(VectorContext::run_tests);
+    let Some(run) = run.filter(|_| !tests.is_empty()) else {
+        return;
+    };
+    let validation = CachedValidation::of(context);
+    let mut config = validation.config.clone();
+    config["tests"] = json!(tests);
+    let results = run(validation.newest(), &config);
+    for (index, result) in results.iter().enumerate() {
+        if let Some(detail) = problem(result) {
+            let path = FieldPath::new("spec.tests").index(index);
+            diagnostics.push(FieldError::invalid_hidden(path, detail));
+        }
+    }
+}
