@@ -1,6 +1,7 @@
 //! `lockstep check` and other commands, each run as a process.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -23,6 +24,13 @@ pub fn lockstep(arguments: &[&str], input: &str) -> Output {
         .write_all(input.as_bytes())
         .expect("the process reads its input");
     child.wait_with_output().expect("the process ends")
+}
+
+/// Runs the program in a directory.
+pub fn lockstep_in(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    let command = command.args(arguments).current_dir(directory);
+    command.output().expect("the process ends")
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -85,6 +85,7 @@ mod vector_data_directory;
 mod vector_exact;
 mod vector_examples;
 mod vector_fields;
+mod vector_flow;
 mod vector_harmful_pipelines;
 mod vector_hostile_tenant;
 mod vector_kaasops;

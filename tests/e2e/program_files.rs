@@ -4,17 +4,10 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::check::text;
-
-fn lockstep_in(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
-    let command = command.args(arguments).current_dir(directory);
-    command.output().expect("the process ends")
-}
+use crate::check::{lockstep_in, text};
 
 /// Returns a configuration with a `remap` transform that has these options.
 fn configuration(options: &Value) -> Value {

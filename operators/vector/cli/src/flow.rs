@@ -32,7 +32,7 @@ struct Step {
     family: ComponentKind,
     kind: String,
     outputs: Vec<String>,
-    /// What it does, or why that is not known here.
+    /// Transform, or the reason why it does not run here.
     transform: Result<Transform, String>,
 }
 

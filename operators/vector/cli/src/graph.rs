@@ -124,7 +124,10 @@ mod tests {
             "transforms": {"by": {"type": "route", "inputs": ["in"], "route": {"a\"<b>": "true"}}},
             "sinks": {"out": {"type": "blackhole", "inputs": ["by.*"]}},
         });
-        vec![Graph::new("team/logs", &Flow::new(Catalogue::shipped(), &config))]
+        vec![Graph::new(
+            "team/logs",
+            &Flow::new(Catalogue::shipped(), &config),
+        )]
     }
 
     #[test]
@@ -133,7 +136,10 @@ mod tests {
         let expected = "flowchart LR\n  subgraph g0[\"team/logs\"]\n    g0n0[\"by<br/>route\"]\n    g0n1([\"in<br/>demo_logs\"])\n    g0n2[[\"out<br/>blackhole\"]]\n    g0n0 -->|\"a#quot;#lt;b#gt;\"| g0n2\n    g0n0 -->|\"_unmatched\"| g0n2\n    g0n1 --> g0n0\n  end\n";
         assert_eq!(text, expected);
         let image = svg::draw(&graphs());
-        assert!(image.starts_with("<?xml") && image.contains("</svg>"), "{image}");
+        assert!(
+            image.starts_with("<?xml") && image.contains("</svg>"),
+            "{image}"
+        );
         for text in ["demo_logs", "&lt;b&gt;", "team/logs"] {
             assert!(image.contains(text), "{text}: {image}");
         }

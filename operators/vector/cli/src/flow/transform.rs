@@ -67,7 +67,7 @@ pub(crate) enum Condition {
     Always(bool),
 }
 
-/// What a transform makes of an event.
+/// Result of a transform.
 pub(crate) enum Passed {
     Events {
         events: Vec<(String, Event)>,

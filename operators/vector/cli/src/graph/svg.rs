@@ -50,7 +50,12 @@ fn element(label: &str, fill: &str) -> Element {
     let width = f64::from(u32::try_from(longest.unwrap_or(0)).unwrap_or(0) + 3) * CHARACTER;
     let look = StyleAttr::new(Color::fast("black"), 1, Some(Color::fast(fill)), 4, FONT);
     let size = Point::new(width, HEIGHT);
-    Element::create(ShapeKind::new_box(label), look, Orientation::LeftToRight, size)
+    Element::create(
+        ShapeKind::new_box(label),
+        look,
+        Orientation::LeftToRight,
+        size,
+    )
 }
 
 fn color(family: ComponentKind) -> &'static str {
