@@ -139,7 +139,9 @@ fn a_trace_shows_the_route_of_an_event_and_where_it_ends() {
 #[test]
 fn a_graph_has_all_pipelines() {
     let directory = directory(&[PASSES]);
-    let other = [PIPELINE, PASSES].concat().replace("name: logs", "name: other");
+    let other = [PIPELINE, PASSES]
+        .concat()
+        .replace("name: logs", "name: other");
     fs::write(directory.path().join("other.yaml"), other).expect("a file");
     let drawn = |format: &str| {
         let files = ["graph", "pipeline.yaml", "other.yaml", "--format", format];

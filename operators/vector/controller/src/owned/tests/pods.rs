@@ -37,6 +37,22 @@ fn mounts(template: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_volume_with_the_name_of_a_default_one_replaces_it() {
+    let volatile = json!({"name": "journal", "hostPath": {"path": "/run/log/journal"}});
+    let input = Input::of(Kind::Vector).with("agent.volumes", json!([volatile]));
+    let template = input.template(Kind::Vector.workload());
+    let spec = &template["spec"];
+    let journals = spec["volumes"].as_array().expect("volumes").iter();
+    let journals: Vec<_> = journals
+        .filter(|volume| volume["name"] == "journal")
+        .collect();
+    assert_eq!(journals, [&volatile]);
+    let mounts = spec["containers"][0]["volumeMounts"].as_array();
+    let mount = json!({"name": "journal", "mountPath": "/run/log/journal"});
+    assert!(mounts.expect("mounts").contains(&mount));
+}
+
+#[test]
 fn a_change_of_pipelines_never_restarts_pods() {
     for kind in Kind::ALL {
         let before = Input::of(kind);
