@@ -5,14 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use tokio::time::Instant;
 
 use crate::run::follow::reload::observer::Target;
-use crate::run::follow::reload::pod_state::{Loads, PodState};
+use crate::run::follow::reload::pod_state::{Loads, PodLoad, PodState};
 
-/// Time between two evictions of a workload. It doubles with each eviction for one configuration, up to the longest.
+/// Time between two evictions of a workload. It doubles with each attempt for one configuration, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(30);
 
@@ -26,7 +27,53 @@ pub(crate) struct Evictions {
 struct Evicted {
     lines: Vec<String>,
     pods: HashSet<String>,
+    attempts: u32,
     next: Instant,
+}
+
+impl Evicted {
+    /// Returns what the Pods tell about the evictions for a configuration: those that were created after its publication may
+    /// be in the place of others. A controller that has just started knows no more.
+    fn of_pods(target: &Target, loads: &Loads, now: Now) -> Self {
+        let created = loads.pods.values().filter_map(|load| load.created);
+        let later: Vec<_> = created.filter(|time| *time > target.published).collect();
+        let attempts = u32::try_from(later.len()).unwrap_or(u32::MAX);
+        let since = later
+            .into_iter()
+            .max()
+            .map(|last| now.time.duration_since(last));
+        let since = since.and_then(|since| Duration::try_from(since).ok());
+        let left = since.and_then(|since| wait_after(attempts).checked_sub(since));
+        Self {
+            lines: target.lines.clone(),
+            pods: HashSet::new(),
+            attempts,
+            next: now.instant + left.unwrap_or_default(),
+        }
+    }
+}
+
+/// Time, for waits and in the words of the API server.
+#[derive(Clone, Copy)]
+struct Now {
+    instant: Instant,
+    time: Timestamp,
+}
+
+impl Now {
+    fn read() -> Self {
+        Self {
+            instant: Instant::now(),
+            time: Timestamp::now(),
+        }
+    }
+}
+
+/// Returns the time until the next attempt after this number of them.
+fn wait_after(attempts: u32) -> Duration {
+    let doublings = attempts.saturating_sub(1);
+    let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(doublings));
+    wait.min(LONGEST_WAIT)
 }
 
 impl Evictions {
@@ -38,7 +85,7 @@ impl Evictions {
         target: &Target,
         loads: &Loads,
     ) -> Option<Duration> {
-        let (pod_uid, name) = match self.next(uid, target, loads, Instant::now()) {
+        let (pod_uid, name) = match self.next(uid, target, loads, Now::read()) {
             Turn::Now(uid, name) => (uid, name),
             Turn::In(time) => return Some(time),
             Turn::Never => return None,
@@ -62,13 +109,13 @@ impl Evictions {
                     namespace = target.namespace,
                     "evicted a Pod whose reload does not end"
                 );
-                Some(self.note(uid, target, Some(pod_uid), Instant::now()))
+                Some(self.note(uid, Some(pod_uid), Instant::now()))
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => None,
             // A budget does not allow it now.
             Err(error) => {
                 tracing::warn!(%error, pod = name, namespace = target.namespace, "a Pod whose reload does not end cannot be evicted now");
-                Some(self.note(uid, target, None, Instant::now()))
+                Some(self.note(uid, None, Instant::now()))
             }
         }
     }
@@ -78,47 +125,48 @@ impl Evictions {
         self.lock().remove(uid);
     }
 
-    fn next(&self, uid: &str, target: &Target, loads: &Loads, now: Instant) -> Turn {
+    fn next(&self, uid: &str, target: &Target, loads: &Loads, now: Now) -> Turn {
+        let is_stuck = |load: &PodLoad| matches!(load.state, PodState::Stuck(_));
         let mut workloads = self.lock();
-        let evicted = workloads
-            .get(uid)
+        if !loads.pods.values().any(is_stuck) {
+            return Turn::Never;
+        }
+        let known = workloads
+            .remove(uid)
             .filter(|evicted| evicted.lines == target.lines);
-        let is_left = |pod: &String| evicted.is_none_or(|evicted| !evicted.pods.contains(pod));
-        let mut stuck = loads
-            .pods
-            .iter()
-            .filter(|(pod, load)| matches!(load.state, PodState::Stuck(_)) && is_left(pod));
-        let Some((pod, load)) = stuck.next() else {
+        let evicted = known.unwrap_or_else(|| Evicted::of_pods(target, loads, now));
+        let evicted = workloads.entry(uid.to_owned()).insert_entry(evicted);
+        let evicted = evicted.get();
+        let mut stuck = loads.pods.iter();
+        let stuck = stuck.find(|(pod, load)| is_stuck(load) && !evicted.pods.contains(*pod));
+        let Some((pod, load)) = stuck else {
             return Turn::Never;
         };
-        if let Some(wait) = evicted.and_then(|evicted| evicted.next.checked_duration_since(now))
-            && !wait.is_zero()
-        {
+        let wait = evicted.next.saturating_duration_since(now.instant);
+        if !wait.is_zero() {
             return Turn::In(wait);
         }
-        // The one before must run first.
-        let others = loads.pods.iter().filter(|(other, _)| *other != pod);
-        if loads.has_leaving || others.into_iter().any(|(_, load)| !load.is_ready) {
+        // The Pod in the place of the one before must run first. One from before the publication may wait for its node.
+        let is_starting = |load: &PodLoad| {
+            let is_new = load.created.is_none_or(|time| time > target.published);
+            is_new && !load.is_ready
+        };
+        let mut others = loads.pods.iter().filter(|(other, _)| *other != pod);
+        if loads.has_leaving || others.any(|(_, load)| is_starting(load)) {
             return Turn::In(FIRST_WAIT);
-        }
-        if evicted.is_none() {
-            workloads.remove(uid);
         }
         Turn::Now(pod.clone(), load.name.clone())
     }
 
     /// Notes an attempt. Returns the time until the next one.
-    fn note(&self, uid: &str, target: &Target, pod: Option<String>, now: Instant) -> Duration {
+    fn note(&self, uid: &str, pod: Option<String>, now: Instant) -> Duration {
         let mut workloads = self.lock();
-        let evicted = workloads.entry(uid.to_owned()).or_insert_with(|| Evicted {
-            lines: target.lines.clone(),
-            pods: HashSet::new(),
-            next: now,
-        });
+        let Some(evicted) = workloads.get_mut(uid) else {
+            return FIRST_WAIT;
+        };
         evicted.pods.extend(pod);
-        let doublings = u32::try_from(evicted.pods.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(doublings));
-        let wait = wait.min(LONGEST_WAIT);
+        evicted.attempts = evicted.attempts.saturating_add(1);
+        let wait = wait_after(evicted.attempts);
         evicted.next = now + wait;
         wait
     }
@@ -180,16 +228,25 @@ mod tests {
         }
     }
 
+    fn at(seconds: u64) -> Now {
+        static BEGIN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+        let time = i64::try_from(seconds).expect("a time");
+        Now {
+            instant: *BEGIN + Duration::from_secs(seconds),
+            time: Timestamp::from_second(time).expect("a time"),
+        }
+    }
+
     #[test]
     fn pods_are_evicted_one_after_the_other_and_once_for_a_configuration() {
         let evictions = Evictions::default();
-        let (one, now) = (target("one"), Instant::now());
+        let (one, now) = (target("one"), at(0));
         let turn = |name: &str| Turn::Now(name.to_owned(), format!("pod-{name}"));
         let both = loads(&[("a", true, true), ("b", true, true), ("c", false, true)]);
         assert_eq!(evictions.next("w", &one, &both, now), turn("a"));
-        let wait = evictions.note("w", &one, Some("a".to_owned()), now);
+        let wait = evictions.note("w", Some("a".to_owned()), now.instant);
         assert_eq!(evictions.next("w", &one, &both, now), Turn::In(wait));
-        let later = now + wait;
+        let later = at(wait.as_secs());
         // The Pod in its place does not run yet.
         let starting = loads(&[("b", true, true), ("d", false, false)]);
         assert_eq!(
@@ -206,15 +263,45 @@ mod tests {
             Turn::In(FIRST_WAIT)
         );
         assert_eq!(evictions.next("w", &one, &both, later), turn("b"));
-        let longer = evictions.note("w", &one, Some("b".to_owned()), later);
+        let longer = evictions.note("w", Some("b".to_owned()), later.instant);
         assert!(longer > wait);
-        assert_eq!(
-            evictions.next("w", &one, &both, later + longer),
-            Turn::Never
-        );
+        let last = at((wait + longer).as_secs());
+        assert_eq!(evictions.next("w", &one, &both, last), Turn::Never);
         // Another configuration, and one with which nothing is wrong.
         assert_eq!(evictions.next("w", &target("two"), &both, later), turn("a"));
         let well = loads(&[("a", false, true)]);
         assert_eq!(evictions.next("v", &one, &well, now), Turn::Never);
+    }
+
+    #[test]
+    fn an_old_pod_that_is_not_ready_keeps_no_other_one_from_being_evicted() {
+        let evictions = Evictions::default();
+        let mut pods = loads(&[("a", true, true), ("of-a-dead-node", false, false)]);
+        let dead = pods.pods.get_mut("of-a-dead-node").expect("a Pod");
+        dead.created = Some(Timestamp::UNIX_EPOCH - Duration::from_secs(1));
+        let turn = evictions.next("w", &target("one"), &pods, at(0));
+        assert_eq!(turn, Turn::Now("a".to_owned(), "pod-a".to_owned()));
+    }
+
+    #[test]
+    fn waits_grow_with_refused_evictions_and_outlive_the_controller() {
+        let one = target("one");
+        let evictions = Evictions::default();
+        let mut pods = loads(&[("a", true, true), ("new", false, true)]);
+        assert!(matches!(
+            evictions.next("w", &one, &pods, at(0)),
+            Turn::Now(..)
+        ));
+        let waits = [(); 8].map(|()| evictions.note("w", None, at(0).instant));
+        assert_eq!(waits[..3], [1, 2, 4].map(|times| FIRST_WAIT * times));
+        assert_eq!(waits[7], LONGEST_WAIT);
+        // After a start, a Pod that is younger than the publication may be in the place of one that was evicted.
+        let new = pods.pods.get_mut("new").expect("a Pod");
+        new.created = Some(at(100).time);
+        let restarted = Evictions::default();
+        let turn = restarted.next("w", &one, &pods, at(130));
+        assert_eq!(turn, Turn::In(FIRST_WAIT - Duration::from_secs(30)));
+        let turn = restarted.next("w", &one, &pods, at(160));
+        assert_eq!(turn, Turn::Now("a".to_owned(), "pod-a".to_owned()));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -42,6 +42,8 @@ pub(crate) struct PodLoad {
     pub(crate) is_running: bool,
     /// If true, the Pod is ready.
     pub(crate) is_ready: bool,
+    /// Time at which the Pod was created.
+    pub(crate) created: Option<Timestamp>,
     pub(crate) state: PodState,
     /// Number of times that its log was read for this configuration.
     pub(crate) reads: u32,
@@ -74,6 +76,25 @@ pub(crate) struct Expected<'a> {
     pub(crate) is_late: bool,
 }
 
+/// Describes a container that ends again and again.
+fn crash_loop(vector: &ContainerStatus) -> Option<String> {
+    let waiting = vector.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref()?;
+    if reason != "CrashLoopBackOff" {
+        return None;
+    }
+    let last = vector.last_state.as_ref();
+    let last = last.and_then(|state| state.terminated.as_ref());
+    let end = last.map(|end| {
+        let reason = end.reason.as_deref().unwrap_or("Error");
+        format!(", the last time with {reason}, exit code {}", end.exit_code)
+    });
+    Some(format!(
+        "Vector ends again and again ({reason}{}); see its log with --previous",
+        end.unwrap_or_default()
+    ))
+}
+
 impl Loads {
     /// Takes over the Pods that exist now. `container` runs Vector. One that has started a while after the publication has
     /// read the published files at its start.
@@ -101,10 +122,14 @@ impl Loads {
                 restarts,
                 is_running: running.is_some(),
                 is_ready,
+                created: pod.creation_timestamp().map(|time| time.0),
                 ..known.unwrap_or_default()
             };
             if is_later && is_ready {
                 load.state = PodState::Loaded;
+            }
+            if let Some(why) = vector.and_then(crash_loop) {
+                load.state = PodState::Refused(why);
             }
             self.pods.insert(uid, load);
         }
@@ -290,6 +315,30 @@ mod tests {
         assert_eq!(loads.loaded(), 0);
         loads.update(&[], "vector", Timestamp::UNIX_EPOCH);
         assert!(!loads.is_complete());
+    }
+
+    #[test]
+    fn a_vector_that_ends_again_and_again_has_refused_the_configuration() {
+        let mut pods = [pod("a", 3, false)];
+        let statuses = pods[0].status.as_mut();
+        let statuses = statuses.and_then(|status| status.container_statuses.as_mut());
+        let status = &mut statuses.expect("a status")[0];
+        let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        let last = json!({"terminated": {"exitCode": 78, "reason": "Error"}});
+        status.state = serde_json::from_value(state).expect("a state");
+        status.last_state = serde_json::from_value(last).expect("a state");
+        let mut loads = Loads::default();
+        loads.update(&pods, "vector", Timestamp::UNIX_EPOCH);
+        let PodState::Refused(why) = &loads.pods["a"].state else {
+            panic!("{loads:?}");
+        };
+        assert!(
+            why.contains("the last time with Error, exit code 78"),
+            "{why}"
+        );
+        // It runs again.
+        loads.update(&[pod("a", 4, true)], "vector", Timestamp::UNIX_EPOCH);
+        assert_eq!(loads.pods["a"].state, PodState::Waiting);
     }
 
     #[test]
