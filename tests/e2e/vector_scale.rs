@@ -209,3 +209,66 @@ async fn pipelines_by_the_hundreds() {
         Box::pin(measure(workloads)).await;
     }
 }
+
+/// Number of large pipelines, and the bytes of each.
+const LARGE: usize = 70;
+const BYTES: usize = 980_000;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement that takes minutes"]
+async fn large_pipelines() {
+    let env = start_without_pods(KINDS).await;
+    let client = env.cluster.client();
+    let mut scale = Scale { env, client };
+    for namespace in ["infra", "large", "small"] {
+        let created = scale.env.kubectl(&["create", "namespace", namespace]);
+        created.expect("a namespace");
+    }
+    let allowed = Installation::allow_secrets(&scale.env.cluster, "infra").await;
+    allowed.expect("a RoleBinding");
+    allow_workloads(&scale.env.cluster, "infra");
+    let agents = object(
+        "Vector",
+        "infra",
+        "agents",
+        &json!({}),
+        &json!({"agent": {}}),
+    );
+    scale.create(&agents).await;
+    let idle = scale.usage().memory;
+    for index in 0..LARGE {
+        let spec = json!({
+            "sources": {"in": {
+                "type": "kubernetes_logs", "exclude_paths_glob_patterns": ["x".repeat(BYTES)],
+            }},
+            "sinks": {"out": {
+                "type": "console", "inputs": ["in"], "encoding": {"codec": "json"},
+            }},
+        });
+        let name = format!("large-{index}");
+        let large = object("VectorPipeline", "large", &name, &json!({}), &spec);
+        scale.create(&large).await;
+    }
+    let started = Instant::now();
+    scale.create(&pipeline("small", "small", 0, "parsed")).await;
+    let runs = eventually_within(DEADLINE, "the small pipeline", async || {
+        let all = scale.pipelines().list(&ListParams::default()).await.ok()?;
+        let mut small = all.items.iter();
+        let small = small.find(|pipeline| pipeline.name_any() == "small")?;
+        let runs = small.data["status"]["runningGeneration"].as_i64() == Some(1);
+        runs.then_some(())
+    });
+    runs.await.expect("it is published");
+    let elapsed = started.elapsed().as_secs_f64();
+    let peak = std::fs::read_to_string(format!(
+        "/proc/{}/status",
+        scale.env.installation.controller().id()
+    ));
+    let peak = peak.unwrap_or_default();
+    let peak = peak.lines().find(|line| line.starts_with("VmHWM"));
+    println!(
+        "beside {LARGE} pipelines of {BYTES} bytes, another one is published after {elapsed:.1} s; controller: {idle} MiB before, {} MiB now, {}",
+        scale.usage().memory,
+        peak.unwrap_or_default()
+    );
+}
