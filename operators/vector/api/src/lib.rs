@@ -17,6 +17,7 @@ pub mod port_allocation;
 mod rules;
 pub mod selection;
 mod tenancy;
+mod test_result;
 mod types;
 mod vector_release;
 pub mod workload_namespace;
@@ -27,9 +28,9 @@ pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
-pub use crate::rules::pipeline_tests::{RunTests, TestResult};
 pub use crate::tenancy::policy::{WorkloadLimits, is_exact, is_kaasops};
 pub use crate::tenancy::quota;
+pub use crate::test_result::{RunTests, TestResult};
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
     ClusterVectorAggregator, ClusterVectorAggregatorSpec, VectorAggregator, VectorAggregatorSpec,

@@ -1,5 +1,6 @@
 //! `lockstep vector graph`: draws the components of configurations and pipelines.
 
+mod drawn;
 mod mermaid;
 mod svg;
 
@@ -8,11 +9,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use lockstep_vector_api::ComponentKind;
 
 use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
 use crate::flow::Flow;
+use crate::graph::drawn::Graph;
 use crate::loaded::{EX_CONFIG, Loaded, Scope};
 
 #[derive(clap::Args)]
@@ -34,54 +35,6 @@ enum Format {
     Mermaid,
     /// Image.
     Svg,
-}
-
-/// Graph of a configuration or a pipeline.
-struct Graph {
-    name: String,
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-}
-
-struct Node {
-    id: String,
-    family: ComponentKind,
-    kind: String,
-}
-
-/// Edge between two nodes, by their places in the list.
-struct Edge {
-    from: usize,
-    to: usize,
-    /// Name of the output, if the component has several.
-    output: Option<String>,
-}
-
-impl Graph {
-    fn new(name: &str, flow: &Flow) -> Self {
-        let nodes: Vec<_> = flow
-            .components()
-            .map(|(id, family, kind)| Node {
-                id: id.to_owned(),
-                family,
-                kind: kind.to_owned(),
-            })
-            .collect();
-        let place = |id: &str| nodes.iter().position(|node| node.id == id);
-        let edges = flow.edges().filter_map(|(from, output, to)| {
-            let name = output.strip_prefix(from)?.strip_prefix('.');
-            Some(Edge {
-                from: place(from)?,
-                to: place(to)?,
-                output: name.map(str::to_owned),
-            })
-        });
-        Self {
-            name: name.to_owned(),
-            edges: edges.collect(),
-            nodes,
-        }
-    }
 }
 
 pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::catalogues::Catalogues;
 use crate::change_preview::PreviewChange;
-use crate::rules::pipeline_tests::RunTests;
 use crate::rules::validation_cache::{Conditions, Problems, ValidationCache};
+use crate::test_result::RunTests;
 
 /// Environment of programs, catalogues, and cache of validation results.
 ///

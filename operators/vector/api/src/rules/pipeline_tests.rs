@@ -1,29 +1,15 @@
 //! Rules about the tests of a pipeline, where they can run: on the machine of their author.
 
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
-use lockstep_vector_config::Catalogue;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::context::VectorContext;
+use crate::test_result::TestResult;
 use crate::types::pipeline::Pipeline;
 
 /// Page that describes tests of a configuration.
 const TESTS: &str = "https://vector.dev/docs/reference/configuration/unit-tests/";
-
-/// Function that runs the tests of a configuration, and returns one result for each.
-pub type RunTests = fn(&Catalogue, &Value) -> Vec<TestResult>;
-
-/// Result of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TestResult {
-    /// It passed.
-    Passed,
-    /// It failed, or its definition is wrong, for this reason.
-    Failed(String),
-    /// Only Vector can run it, for this reason.
-    NotRun(String),
-}
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
     let rule = |id, description, severity, validate| Rule {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lockstep_vector_api::ComponentKind;
 
-use crate::graph::Graph;
+use crate::graph::drawn::Graph;
 
 /// Draws graphs, each in a box of its own.
 pub(super) fn draw(graphs: &[Graph]) -> String {

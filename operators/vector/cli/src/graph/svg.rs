@@ -9,7 +9,7 @@ use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
 use layout::topo::layout::VisualGraph;
 use lockstep_vector_api::ComponentKind;
 
-use crate::graph::Graph;
+use crate::graph::drawn::Graph;
 
 /// Size of the text, and of a box with one line and one character more, in pixels.
 const FONT: usize = 14;

@@ -3,145 +3,28 @@
 //! A pipeline that runs keeps what it has, and may change as long as it does not take more. Of the others, the first ones get
 //! what is left.
 
-use std::collections::BTreeMap;
-use std::io::Write;
+mod accounts;
+mod demand;
+mod record;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use std::collections::BTreeMap;
+
 use lockstep_vector_api::WorkloadLimits;
-use lockstep_vector_api::quota::{self, Quota};
-use lockstep_vector_api::usage::Usage;
-use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues, last_file_of};
+use lockstep_vector_api::quota::Quota;
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues};
 use serde_json::Value;
 
 use crate::owned::MAX_SECRET_BYTES;
+use crate::run::assemble::quotas::accounts::{Account, Accounts};
+use crate::run::assemble::quotas::demand::{Demand, NOTHING, RESOURCES};
+use crate::run::assemble::quotas::record::Record;
 use crate::run::collect::published::Published;
-
-/// Bytes of a Secret for the components of pipelines. The rest is for the global options and Vector's own components.
-const FILE_BYTES: usize = MAX_SECRET_BYTES - (64 << 10);
-
-/// Bytes of the Secret that records all parts, which are compressed. The rest is for the results of checks.
-const RECORD_BYTES: usize = 600 << 10;
-
-/// Amounts that a pipeline takes, or several together: those of [`RESOURCES`].
-type Amounts = [u64; RESOURCES.len()];
-
-/// Resources, as a message names their amounts.
-const RESOURCES: [&str; 7] = [
-    "pipelines",
-    "components",
-    "bytes of configuration",
-    "bytes of Secrets",
-    "bytes of memory",
-    "bytes of disk",
-    "connections",
-];
-
-/// Amounts of a pipeline that does not run.
-const NOTHING: Amounts = [0; RESOURCES.len()];
-
-/// Place of the bytes of configuration among the resources.
-const CONFIGURATION: usize = 2;
 
 /// Maxima of all namespaces and of the workload.
 pub(crate) struct Quotas<'a> {
     /// Section of the policy.
     settings: Option<&'a Value>,
     workload: [Option<u64>; RESOURCES.len()],
-}
-
-/// Amounts that a pipeline has, and those that it is to have.
-struct Demand<'a> {
-    part: &'a PipelinePart,
-    /// Part that runs.
-    published: Option<&'a PipelinePart>,
-    held: Amounts,
-    wanted: Amounts,
-}
-
-impl<'a> Demand<'a> {
-    fn new(part: &'a PipelinePart, values: &SecretValues, published: &'a Published) -> Self {
-        let before = published.parts.get(&part.pipeline);
-        let wanted = amounts(part, values);
-        let held = match before {
-            None => NOTHING,
-            Some(before) if before == part && values == &published.values => wanted,
-            Some(before) => amounts(before, &published.values),
-        };
-        Self {
-            part,
-            published: before,
-            held,
-            wanted,
-        }
-    }
-
-    /// Returns what the pipeline may take until its change is published: it may fall back to what it has.
-    fn most(&self) -> Amounts {
-        std::array::from_fn(|at| self.held[at].max(self.wanted[at]))
-    }
-}
-
-/// Accounts that a pipeline draws on: the workload's, its namespace's, and that of the file with its components.
-struct Accounts {
-    workload: Account,
-    namespaces: BTreeMap<String, Account>,
-    files: BTreeMap<usize, Account>,
-}
-
-impl Accounts {
-    /// Opens the accounts with what runs.
-    fn new(quotas: &Quotas<'_>, demands: &[Demand<'_>]) -> Self {
-        let mut accounts = Self {
-            workload: Account {
-                total: NOTHING,
-                maxima: quotas.workload,
-                whose: "all pipelines of a workload".to_owned(),
-            },
-            namespaces: BTreeMap::new(),
-            files: BTreeMap::new(),
-        };
-        for demand in demands {
-            let PipelineKey { namespace, .. } = &demand.part.pipeline;
-            if let Some(namespace) = namespace {
-                let account = accounts.namespaces.entry(namespace.clone());
-                account.or_insert_with(|| quotas.account_of(namespace));
-            }
-            let file = last_file_of(&demand.part.pipeline);
-            accounts.files.entry(file).or_insert_with(Account::of_file);
-            accounts.replace(demand, NOTHING, demand.held);
-        }
-        accounts
-    }
-
-    fn drawn_on(&mut self, demand: &Demand<'_>) -> impl Iterator<Item = &mut Account> {
-        let PipelineKey { namespace, .. } = &demand.part.pipeline;
-        let own = namespace.as_ref();
-        let own = own.and_then(|namespace| self.namespaces.get_mut(namespace));
-        let file = self.files.get_mut(&last_file_of(&demand.part.pipeline));
-        own.into_iter().chain([&mut self.workload]).chain(file)
-    }
-
-    fn replace(&mut self, demand: &Demand<'_>, before: Amounts, after: Amounts) {
-        self.drawn_on(demand)
-            .for_each(|account| account.replace(before, after));
-    }
-
-    fn grant(&mut self, demand: &Demand<'_>) {
-        self.replace(demand, demand.held, demand.most());
-    }
-
-    fn refusal(&mut self, demand: &Demand<'_>) -> Option<String> {
-        self.drawn_on(demand)
-            .find_map(|account| account.refusal(demand.held, demand.wanted))
-    }
-}
-
-/// Amounts that pipelines take together, and their maxima.
-struct Account {
-    total: Amounts,
-    maxima: [Option<u64>; RESOURCES.len()],
-    whose: String,
 }
 
 impl<'a> Quotas<'a> {
@@ -182,7 +65,11 @@ impl<'a> Quotas<'a> {
             .map(|part| Demand::new(part, values, published))
             .collect();
         demands.sort_by_key(|demand| (demand.published.is_none(), &demand.part.pipeline));
-        let mut accounts = Accounts::new(self, &demands);
+        let mut accounts = Accounts::new(
+            self.workload,
+            |namespace| self.account_of(namespace),
+            &demands,
+        );
         let mut record = Record::default();
         let mut result = BTreeMap::new();
         for demand in &demands {
@@ -213,7 +100,11 @@ impl<'a> Quotas<'a> {
         let demands = parts.iter();
         let demands = demands.map(|part| Demand::new(part, &nothing.values, &nothing));
         let demands: Vec<_> = demands.collect();
-        let mut accounts = Accounts::new(self, &demands);
+        let mut accounts = Accounts::new(
+            self.workload,
+            |namespace| self.account_of(namespace),
+            &demands,
+        );
         for demand in &demands {
             accounts.grant(demand);
         }
@@ -248,136 +139,14 @@ impl<'a> Quotas<'a> {
     }
 }
 
-/// Parts as they are recorded.
-#[derive(Default)]
-struct Record {
-    /// Bytes before the compression.
-    bytes: usize,
-    /// Encoder, once the parts could be too large.
-    encoder: Option<GzEncoder<Vec<u8>>>,
-    /// Parts that are not compressed yet.
-    pending: Vec<u8>,
-}
-
-impl Record {
-    /// Adds what a pipeline is to run. Returns the reason why it does not fit any more; what runs already fits.
-    fn refusal(&mut self, demand: &Demand<'_>) -> Option<String> {
-        let is_running = demand.published == Some(demand.part);
-        self.add(demand.part);
-        let is_full = self.compressed_bytes() > RECORD_BYTES;
-        (is_full && !is_running).then(|| {
-            format!(
-                "the configuration of all pipelines of the workload has more than {RECORD_BYTES} bytes, after compression; run it by another workload"
-            )
-        })
-    }
-
-    fn add(&mut self, part: &PipelinePart) {
-        let part = serde_json::to_vec(part).expect("a part is JSON");
-        self.bytes += part.len();
-        self.pending.extend(part);
-    }
-
-    /// Returns the bytes after compression, or fewer than the maximum as long as there are so few before it: compressing
-    /// thousands of parts takes long.
-    fn compressed_bytes(&mut self) -> usize {
-        if self.bytes <= RECORD_BYTES {
-            return self.bytes;
-        }
-        let encoder = self
-            .encoder
-            .get_or_insert_with(|| GzEncoder::new(Vec::new(), Compression::default()));
-        let written = encoder
-            .write_all(&self.pending)
-            .and_then(|()| encoder.flush());
-        written.expect("a write to memory does not fail");
-        self.pending.clear();
-        encoder.get_ref().len()
-    }
-}
-
-impl Account {
-    /// Returns the account of the pipelines whose components are in one file.
-    fn of_file() -> Self {
-        let mut maxima = [None; RESOURCES.len()];
-        maxima[CONFIGURATION] = u64::try_from(FILE_BYTES).ok();
-        Self {
-            total: NOTHING,
-            maxima,
-            whose:
-                "the pipelines that share a Secret with it; another name gives it another Secret"
-                    .to_owned(),
-        }
-    }
-
-    fn replace(&mut self, held: Amounts, wanted: Amounts) {
-        let changes = held.into_iter().zip(wanted);
-        for (total, (held, wanted)) in self.total.iter_mut().zip(changes) {
-            *total = total.saturating_sub(held).saturating_add(wanted);
-        }
-    }
-
-    /// Returns a sentence for each resource of which more than the maximum is taken.
-    fn exceeded(&self) -> impl Iterator<Item = String> {
-        (0..RESOURCES.len()).filter_map(|at| {
-            let (total, maximum) = (self.total[at], self.maxima[at]?);
-            (total > maximum).then(|| {
-                format!(
-                    "{} take {total} {}, and {maximum} are allowed",
-                    self.whose, RESOURCES[at]
-                )
-            })
-        })
-    }
-
-    /// Returns the reason why a pipeline cannot take more of a resource.
-    fn refusal(&self, held: Amounts, wanted: Amounts) -> Option<String> {
-        (0..RESOURCES.len()).find_map(|at| {
-            let maximum = self.maxima[at]?;
-            let without = self.total[at].saturating_sub(held[at]);
-            let exceeds = without.saturating_add(wanted[at]) > maximum && wanted[at] > held[at];
-            exceeds.then(|| {
-                format!(
-                    "it takes {} {}, and {} are left of the {maximum} for {}; remove something, or ask an administrator, who can change the quota in the policy",
-                    wanted[at],
-                    RESOURCES[at],
-                    maximum.saturating_sub(without),
-                    self.whose,
-                )
-            })
-        })
-    }
-}
-
-fn amounts(part: &PipelinePart, values: &SecretValues) -> Amounts {
-    let Usage {
-        components,
-        memory_bytes,
-        disk_bytes,
-        connections,
-        ..
-    } = Usage::total(part.all_components());
-    let files = part.secrets.iter();
-    let files = files.filter_map(|secret| values.get(&secret.file_name));
-    let secret_bytes: usize = files.map(Vec::len).sum();
-    [
-        1,
-        components,
-        quota::bytes(part.all_components()),
-        u64::try_from(secret_bytes).unwrap_or(u64::MAX),
-        memory_bytes,
-        disk_bytes,
-        connections,
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use lockstep_vector_api::WorkloadRole;
-    use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, render};
+    use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, last_file_of, render};
     use serde_json::json;
 
     use super::*;
+    use crate::run::assemble::quotas::demand::amounts;
 
     /// Returns a part with this sink option in a namespace.
     fn part(namespace: &str, name: &str, option: &str, value: Value) -> PipelinePart {
