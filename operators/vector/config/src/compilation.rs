@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lockstep_shared_validation::{FieldError, FieldPath};
-use lockstep_vector_vrl::{Compiler, Program, Purpose, VRL_VERSION, VrlCost};
+use lockstep_vector_vrl::{Compiler, Language, Program, Purpose, VRL_VERSION, VrlCost};
 use serde_json::{Map, Value};
 
 use crate::catalogue::Catalogue;
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::interpolation::SECRET;
-use crate::vector_version::VectorVersion;
 use crate::vrl_environment::{ProgramFileError, VrlEnvironment};
 
 /// Error for a program in a file that cannot be read here.
@@ -25,8 +24,8 @@ pub(crate) struct Compilation<'a> {
     /// Total size of the programs so far.
     together: VrlCost,
     environment: &'a VrlEnvironment,
-    /// If true, programs run with a version of VRL before 0.35.
-    rounds_to_integers: bool,
+    /// Language of the version of Vector.
+    language: Language,
     /// None after the compiler failed or a limit was exceeded.
     compiler: Option<Box<dyn Compiler>>,
 }
@@ -45,7 +44,7 @@ impl<'a> Compilation<'a> {
             denied,
             together: VrlCost::default(),
             environment,
-            rounds_to_integers: catalogue.number() < VectorVersion::V0_58,
+            language: catalogue.number().language(),
             compiler: Some((environment.compiler)()),
         }
     }
@@ -138,7 +137,7 @@ impl<'a> Compilation<'a> {
             tables: Cow::Borrowed(&self.tables),
             denied: Cow::Borrowed(self.denied),
             has_files: self.environment.check_file.is_some(),
-            rounds_to_integers: self.rounds_to_integers,
+            language: self.language,
         };
         match compiler.compile(&program) {
             Ok(findings) => {

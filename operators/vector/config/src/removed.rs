@@ -332,7 +332,7 @@ mod tests {
     use std::borrow::Cow;
     use std::collections::BTreeSet;
 
-    use lockstep_vector_vrl::{InProcessCompiler, Program, Purpose};
+    use lockstep_vector_vrl::{InProcessCompiler, Language, Program, Purpose};
 
     use crate::catalogue::Catalogue;
     use crate::vector_version::VectorVersion;
@@ -353,7 +353,7 @@ mod tests {
                 tables: Cow::Borrowed(&[]),
                 denied: Cow::Owned(BTreeSet::new()),
                 has_files: false,
-                rounds_to_integers: false,
+                language: Language::NEWEST,
             };
             let found = InProcessCompiler::default().compile(&program);
             let errors: Vec<_> = found.iter().filter(|found| !found.is_advice).collect();

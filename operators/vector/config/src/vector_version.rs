@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lockstep_vector_vrl::Language;
 use serde::{Deserialize, Serialize};
 
 /// Minor version of Vector, such as 0.57. Patch releases have the same options.
@@ -45,6 +46,16 @@ impl VectorVersion {
     pub fn nearest_measured(self) -> Self {
         let [oldest, newest] = Self::MEASURED;
         if self < newest { oldest } else { newest }
+    }
+
+    /// Returns the language of the programs of this version.
+    #[must_use]
+    pub fn language(self) -> Language {
+        if self.major == 0 {
+            Language::of_vector(self.minor)
+        } else {
+            Language::NEWEST
+        }
     }
 
     /// Returns true if this version replaces environment variables whatever its arguments are.

@@ -12,7 +12,8 @@ use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::diagnostic::VrlDiagnostic;
-use crate::stdlib::{AllowedFunctions, Files, Meanings, NotRun, RoundsToIntegers, Tables};
+use crate::language::Language;
+use crate::stdlib::{AllowedFunctions, Files, Meanings, NotRun, Tables};
 use crate::{diagnostic, limits};
 
 /// Purpose of a program.
@@ -41,8 +42,8 @@ pub struct Program<'a> {
     /// If true, the files that Vector reads while it compiles the program are those of this machine. The diagnostics name
     /// them, and nothing that depends on their contents is validated. If false, a program that needs files is rejected.
     pub has_files: bool,
-    /// If true, `round` returns an integer whatever it rounds, as before VRL 0.35.
-    pub rounds_to_integers: bool,
+    /// Language of the version of Vector that runs the program.
+    pub language: Language,
 }
 
 impl Program<'_> {
@@ -86,9 +87,7 @@ impl Program<'_> {
         if self.has_files {
             config.set_custom(Files::default());
         }
-        if self.rounds_to_integers {
-            config.set_custom(RoundsToIntegers);
-        }
+        config.set_custom(self.language);
         // Vector stores the namespace of a log and metadata for its sinks at this path.
         config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
         if self.purpose == Purpose::Condition {
@@ -177,7 +176,7 @@ mod tests {
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(denied),
             has_files: false,
-            rounds_to_integers: false,
+            language: Language::NEWEST,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let findings = findings.into_iter();
@@ -213,7 +212,7 @@ mod tests {
                 tables: Cow::Borrowed(&[]),
                 denied: Cow::Owned(BTreeSet::new()),
                 has_files,
-                rounds_to_integers: false,
+                language: Language::NEWEST,
             };
             program.compile(&mut AllowedFunctions::default())
         };
@@ -262,7 +261,7 @@ mod tests {
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(BTreeSet::new()),
             has_files: false,
-            rounds_to_integers: false,
+            language: Language::NEWEST,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let lines: Vec<_> = findings
@@ -279,21 +278,42 @@ mod tests {
 
     #[test]
     fn round_returns_an_integer_before_vrl_0_35() {
-        let errors = |source: &'static str, rounds_to_integers| {
+        let errors = |source: &'static str, vector| {
             let program = Program {
                 source: source.into(),
                 purpose: Purpose::Remap,
                 tables: Cow::Borrowed(&[]),
                 denied: Cow::Owned(BTreeSet::new()),
                 has_files: false,
-                rounds_to_integers,
+                language: Language::of_vector(vector),
             };
             program.compile(&mut AllowedFunctions::default()).len()
         };
         let integer = ".a = format_int!(round(1.5))";
-        assert_eq!((errors(integer, true), errors(integer, false)), (0, 1));
+        assert_eq!((errors(integer, 57), errors(integer, 58)), (0, 1));
         let wrong = ".a = round(true)";
-        assert_eq!((errors(wrong, true), errors(wrong, false)), (1, 1));
+        assert_eq!((errors(wrong, 57), errors(wrong, 58)), (1, 1));
+    }
+
+    #[test]
+    fn a_function_exists_from_its_version_on() {
+        let errors = |vector| {
+            let program = Program {
+                language: Language::of_vector(vector),
+                ..Program::plain(".a = to_entries({})", Purpose::Remap)
+            };
+            let findings = program.compile(&mut AllowedFunctions::default());
+            findings
+                .into_iter()
+                .map(|finding| finding.detail)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(errors(55), [""; 0]);
+        let old = errors(54);
+        assert!(
+            old[0].contains("Vector has `to_entries` from version 0.55 on"),
+            "{old:?}"
+        );
     }
 
     #[test]

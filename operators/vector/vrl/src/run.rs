@@ -10,6 +10,7 @@ use vrl::path::{OwnedTargetPath, PathPrefix, parse_target_path, parse_value_path
 use vrl::value::{KeyString, Secrets, Value};
 
 use crate::diagnostic;
+use crate::language::Language;
 use crate::limits;
 use crate::program::{Program, Purpose};
 use crate::stdlib::AllowedFunctions;
@@ -238,7 +239,7 @@ impl Program<'_> {
             tables: Default::default(),
             denied: Default::default(),
             has_files: false,
-            rounds_to_integers: false,
+            language: Language::NEWEST,
         }
     }
 }

@@ -15,7 +15,6 @@ use std::sync::OnceLock;
 use vrl::compiler::Function;
 
 use crate::stdlib::restricted::RestrictedFunction;
-pub(crate) use crate::stdlib::restricted::RoundsToIntegers;
 pub(crate) use crate::stdlib::signature::{Files, Meanings, NotRun, Tables};
 
 /// Returns every function.

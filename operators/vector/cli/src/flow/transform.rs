@@ -35,7 +35,7 @@ impl Environment {
     ) -> Result<RunnableProgram, NotRunnable> {
         let program = Program {
             tables: Cow::Borrowed(&self.tables),
-            rounds_to_integers: self.version < VectorVersion::V0_58,
+            language: self.version.language(),
             ..Program::plain(source, purpose)
         };
         RunnableProgram::compile(&program, timezone.or(self.timezone.as_deref()))

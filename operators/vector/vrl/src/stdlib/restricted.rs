@@ -7,6 +7,7 @@ use vrl::prelude::{
     ArgumentList, Compiled, Example, Expression, Function, FunctionCompileContext, TypeDef,
 };
 
+use crate::language::Language;
 use crate::stdlib::call_error::wrong;
 use crate::stdlib::redactor::HashRedactor;
 use crate::stdlib::signature::{Files, not_compiled, not_run};
@@ -14,10 +15,6 @@ use crate::stdlib::signatures::uncertain_object;
 
 /// Arguments that are lists of files which the compiler would read. The result of the function is an object.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
-
-/// The function `round` returns an integer, whatever its argument is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RoundsToIntegers;
 
 /// Function that can be denied.
 #[derive(Debug)]
@@ -74,6 +71,13 @@ impl Function for RestrictedFunction {
             let label = "see `settings.vector.tenants` of the policy";
             return Err(wrong(message, label, span));
         }
+        let language = context.get_external_context::<Language>().copied();
+        let language = language.unwrap_or(Language::NEWEST);
+        if let Some(since) = language.lacks(name) {
+            let message = format!("Vector has `{name}` from version 0.{since} on");
+            let label = "the version that runs the program lacks it";
+            return Err(wrong(message, label, span));
+        }
         let mut reading = READ_BY_THE_COMPILER.iter();
         let read = reading
             .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
@@ -96,7 +100,7 @@ impl Function for RestrictedFunction {
                 span,
             ));
         }
-        if name == "round" && context.get_external_context::<RoundsToIntegers>().is_some() {
+        if name == "round" && language.rounds_to_integers() {
             self.function.compile(state, context, arguments)?;
             not_run(name, context);
             return Ok(not_compiled(TypeDef::integer().infallible()));
