@@ -328,12 +328,12 @@ pub struct WorkloadStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_config_hash: Option<i64>,
-    /// What the workload runs.
+    /// Configuration and Pods of the workload.
     #[serde(flatten)]
     pub run: RunStatus,
 }
 
-/// What a workload runs.
+/// Configuration and Pods of a workload, as they are now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunStatus {

@@ -1,4 +1,4 @@
-//! What a workload selects, and what it runs now.
+//! Pipelines that a workload selects, and the configuration that it runs now.
 
 pub(crate) mod collector;
 pub(crate) mod data_directory;

@@ -1,4 +1,4 @@
-//! What the Pods of a workload make of what is published: mounted Secrets that they read anew, and reloads.
+//! Effects of a publication on the Pods: mounted Secrets that they read anew, and reloads.
 
 pub(crate) mod follower;
 pub(crate) mod loading;
