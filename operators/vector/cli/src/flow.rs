@@ -152,7 +152,7 @@ impl Flow {
     }
 
     /// Lets a source output an event. Returns the visits that follow.
-    pub(crate) fn from_source(&self, id: &str, event: &Event) -> Vec<Visit> {
+    pub(crate) fn leave_source(&self, id: &str, event: &Event) -> Vec<Visit> {
         let mut visits = Vec::new();
         let outputs = self.steps.get(id).map(|step| &step.outputs);
         if let Some(output) = outputs.and_then(|outputs| outputs.first()) {
@@ -162,7 +162,7 @@ impl Flow {
     }
 
     /// Lets an event enter a component. Returns its visit and those that follow.
-    pub(crate) fn into_component(&self, id: &str, event: Event) -> Vec<Visit> {
+    pub(crate) fn enter(&self, id: &str, event: Event) -> Vec<Visit> {
         let mut visits = Vec::new();
         self.visit(id, event, &mut visits);
         visits

@@ -18,7 +18,7 @@ use crate::loaded::{EX_CONFIG, Loaded, Scope};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Configuration files, or files with one VectorPipeline or ClusterVectorPipeline each.
+    /// Configuration files, or files with the manifest of one pipeline each.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Format of the graph.

@@ -16,7 +16,7 @@ const NOT_RUN: u8 = 2;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Configuration files, or files with one VectorPipeline or ClusterVectorPipeline each.
+    /// Configuration files, or files with the manifest of one pipeline each.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Exit with 0 if no test failed, also if some were not run.

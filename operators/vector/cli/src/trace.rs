@@ -18,7 +18,7 @@ const NOT_RUN: u8 = 2;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Configuration files, or a file with one VectorPipeline or ClusterVectorPipeline.
+    /// Configuration files, or a file with the manifest of one pipeline.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// File with an event on each line: a JSON object, or text, which becomes the message. `-` is standard input.
@@ -77,9 +77,9 @@ fn traced(args: &Args, common: &CommonArgs) -> Result<(String, bool), String> {
 
 fn visits(flow: &Flow, at: &str, event: Event) -> Vec<Visit> {
     if flow.has_transform(at) {
-        flow.into_component(at, event)
+        flow.enter(at, event)
     } else {
-        flow.from_source(at, &event)
+        flow.leave_source(at, &event)
     }
 }
 

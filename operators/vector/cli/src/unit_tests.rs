@@ -168,7 +168,7 @@ impl Run<'_> {
                 InputProblem::OnlyVector(why) => Verdict::NotRun(why),
                 InputProblem::Invalid(why) => Verdict::Invalid(why),
             })?;
-            for visit in self.flow.into_component(target, event) {
+            for visit in self.flow.enter(target, event) {
                 match visit.result {
                     VisitResult::Passed { events, .. } => {
                         for (output, event) in events {

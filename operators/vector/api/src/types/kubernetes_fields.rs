@@ -78,11 +78,13 @@ pub(crate) const OF_AGENTS: &[KubernetesField] = &[field(
     DAEMON_SET,
 )];
 
+/// Place of the fields of rolling updates in the schema of a strategy.
+const ROLLING: &str = "/properties/rollingUpdate/properties";
+
 /// Returns the schema of the strategies of Deployments and of those of `StatefulSets`: an aggregator is one of them.
 fn strategy_of_aggregators() -> Value {
     let mut schema = object::<DeploymentStrategy>();
     let of_stateful_sets = object::<StatefulSetUpdateStrategy>();
-    const ROLLING: &str = "/properties/rollingUpdate/properties";
     let fields = schema.pointer_mut(ROLLING).and_then(Value::as_object_mut);
     let others = of_stateful_sets.pointer(ROLLING).and_then(Value::as_object);
     if let (Some(fields), Some(others)) = (fields, others) {

@@ -300,7 +300,7 @@ mod tests {
         new.created = Some(at(100).time);
         let restarted = Evictions::default();
         let turn = restarted.next("w", &one, &pods, at(130));
-        assert_eq!(turn, Turn::In(FIRST_WAIT - Duration::from_secs(30)));
+        assert_eq!(turn, Turn::In(Duration::from_secs(30)));
         let turn = restarted.next("w", &one, &pods, at(160));
         assert_eq!(turn, Turn::Now("a".to_owned(), "pod-a".to_owned()));
     }
