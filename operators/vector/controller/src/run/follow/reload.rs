@@ -11,8 +11,8 @@ mod log;
 mod metrics;
 mod observed_reloads;
 mod observer;
-mod pod_state;
-mod report;
+mod pod_loads;
+mod texts;
 
 use serde_json::{Value, json};
 

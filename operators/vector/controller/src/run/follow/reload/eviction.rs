@@ -11,7 +11,7 @@ use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use tokio::time::Instant;
 
 use crate::run::follow::reload::observer::Target;
-use crate::run::follow::reload::pod_state::{Loads, PodLoad, PodState};
+use crate::run::follow::reload::pod_loads::{Loads, PodLoad, PodState};
 
 /// Time between two evictions of a workload. It doubles with each attempt for one configuration, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_mins(1);
@@ -194,7 +194,7 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
 
     use super::*;
-    use crate::run::follow::reload::pod_state::PodLoad;
+    use crate::run::follow::reload::pod_loads::PodLoad;
 
     fn target(line: &str) -> Target {
         Target {

@@ -4,7 +4,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::run::follow::reload::pod_state::{Loads, PodState};
+use crate::run::follow::reload::pod_loads::{Loads, PodState};
 
 /// Name of the metric.
 pub const WORKLOAD_PODS: &str = "lockstep_vector_pods";

@@ -17,7 +17,7 @@ use crate::run::follow::loading::Loading;
 use crate::run::follow::reload::eviction::Evictions;
 use crate::run::follow::reload::metrics::{MeasuredWorkload, WorkloadPods};
 use crate::run::follow::reload::observer::{Reloads, Target};
-use crate::run::follow::reload::report;
+use crate::run::follow::reload::texts;
 use crate::run::names::Names;
 use lockstep_vector_api::WorkloadKind;
 
@@ -112,7 +112,7 @@ impl ObservedReloads {
         if publication.load_lines.is_empty() || publication.previous.is_some() {
             self.release::<K>(raw);
             return ReloadReport {
-                condition: report::unobserved(raw),
+                condition: texts::unobserved(raw),
                 ..ReloadReport::none(Loading::Unobserved)
             };
         }
@@ -161,14 +161,14 @@ impl ObservedReloads {
             };
         }
         measured.set(&self.metrics, &loads);
-        let (loaded, not_loaded) = report::status(&loads, assembly, &shown);
+        let (loaded, not_loaded) = texts::status(&loads, assembly, &shown);
         ReloadReport {
             loaded: Some(Loaded {
                 pods: Some(loaded).filter(|_| !loads.pods.is_empty()),
                 not_loaded,
             }),
-            condition: report::condition(raw, &loads, assembly, &shown),
-            event: report::event(&loads, assembly, &shown),
+            condition: texts::condition(raw, &loads, assembly, &shown),
+            event: texts::event(&loads, assembly, &shown),
             loading: if loads.is_complete() {
                 Loading::Done
             } else {

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::run::follow::reload::log::{self, LogReading};
-use crate::run::follow::reload::pod_state::{Expected, GRACE, Loads};
+use crate::run::follow::reload::pod_loads::{Expected, GRACE, Loads};
 
 /// Number of logs that are read in one turn, and at the same time.
 const READS: usize = 24;
@@ -308,7 +308,7 @@ fn reason(error: &kube::Error) -> &'static str {
 
 /// Returns the number of Pods with problems.
 fn problems(loads: &Loads) -> usize {
-    use crate::run::follow::reload::pod_state::PodState::{Refused, Stuck, Unknown};
+    use crate::run::follow::reload::pod_loads::PodState::{Refused, Stuck, Unknown};
     loads.count(|state| matches!(state, Refused(_) | Stuck(_) | Unknown(_)))
 }
 

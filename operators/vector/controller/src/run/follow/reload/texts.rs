@@ -1,4 +1,4 @@
-//! Report about the reloads of a workload.
+//! Texts about the reloads of a workload.
 
 use lockstep_controller::{OperatorCondition, OperatorEvent};
 use lockstep_vector_api::NotLoaded;
@@ -6,7 +6,7 @@ use lockstep_vector_assembly::Assembly;
 use serde_json::Value;
 
 use crate::run::condition::warning;
-use crate::run::follow::reload::pod_state::{Loads, PodLoad, PodState};
+use crate::run::follow::reload::pod_loads::{Loads, PodLoad, PodState};
 use crate::validate_only::shortened;
 
 /// Type of the condition of a workload with Pods that do not load its configuration.
