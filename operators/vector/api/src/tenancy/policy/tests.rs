@@ -212,7 +212,7 @@ fn tenants_may_opt_out_for_the_values_of_labels_of_loki_if_a_policy_allows_it() 
         "encoding": {"codec": "json"}, (confinement::OPT_OUT): true,
     });
     assert_eq!(rules(&kafka, &allowed), ["tenant-options"]);
-    // Who may opt out is told so, and only there.
+    // Only there, the author is advised to opt out.
     let mut confined = loki("app", "{{ app }}", "{{ tenant }}");
     let options = confined.as_object_mut().expect("options");
     options.remove(confinement::OPT_OUT);
