@@ -30,7 +30,7 @@ pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
 pub use crate::tenancy::policy::{WorkloadLimits, is_exact, is_kaasops};
 pub use crate::tenancy::quota;
-pub use crate::test_result::{RunTests, TestResult};
+pub use crate::test_result::{NamedResult, RunTests, TestResult};
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
     ClusterVectorAggregator, ClusterVectorAggregatorSpec, VectorAggregator, VectorAggregatorSpec,

@@ -56,6 +56,20 @@ pub struct RunnablePipeline {
     pub event_port: Option<u16>,
 }
 
+impl From<&SelectablePipeline> for RunnablePipeline {
+    fn from(pipeline: &SelectablePipeline) -> Self {
+        Self {
+            namespace: pipeline.namespace.clone(),
+            name: pipeline.name.clone(),
+            uid: pipeline.uid.clone(),
+            generation: pipeline.generation,
+            annotations: pipeline.annotations.clone(),
+            spec: pipeline.spec.clone(),
+            event_port: None,
+        }
+    }
+}
+
 impl RunnablePipeline {
     /// Returns the namespace and the name.
     #[must_use]

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lockstep_sdk::on_one_line;
+use lockstep_vector_api::{NamedResult, TestResult};
 
 use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
 use crate::loaded::{EX_CONFIG, Loaded, Scope};
-use crate::unit_tests::{Verdict, run_all};
+use crate::unit_tests::run_all;
 
 /// Exit code if no test failed and some were not run.
 const NOT_RUN: u8 = 2;
@@ -37,8 +38,8 @@ pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
     let mut counts = Counts::default();
     let mut text = String::new();
     for loaded_config in &loaded.configurations {
-        for (name, verdict) in run_all(&loaded.catalogue, &loaded_config.config) {
-            text.push_str(&counts.add(&on_one_line(&name), &verdict));
+        for NamedResult { name, result } in run_all(&loaded.catalogue, &loaded_config.config) {
+            text.push_str(&counts.add(&on_one_line(&name), &result));
         }
     }
     text.push_str(&counts.summary());
@@ -61,22 +62,22 @@ struct Counts {
 
 impl Counts {
     /// Counts a test, and returns its part of the report.
-    fn add(&mut self, name: &str, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Passed => {
+    fn add(&mut self, name: &str, result: &TestResult) -> String {
+        match result {
+            TestResult::Passed => {
                 self.passed += 1;
                 format!("test {name} ... passed\n")
             }
-            Verdict::Failed(reasons) => {
+            TestResult::Failed(reasons) => {
                 self.failed += 1;
                 let reasons = reasons.join("\n").replace('\n', "\n  ");
                 format!("test {name} ... failed\n  {reasons}\n")
             }
-            Verdict::NotRun(why) => {
+            TestResult::NotRun(why) => {
                 self.not_run += 1;
                 format!("test {name} ... not run: {why}\n")
             }
-            Verdict::Invalid(why) => {
+            TestResult::Invalid(why) => {
                 self.invalid += 1;
                 format!("test {name} ... invalid: {why}\n")
             }

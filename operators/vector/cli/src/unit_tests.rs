@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lockstep_vector_api::{Catalogue, Event, TestResult};
+use lockstep_vector_api::{Catalogue, Event, NamedResult, TestResult};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -53,55 +53,29 @@ impl OneOrMany {
     }
 }
 
-/// Result of a test.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Passed,
-    Failed(Vec<String>),
-    /// Only Vector can run it, for this reason.
-    NotRun(String),
-    /// Its definition is wrong.
-    Invalid(String),
-}
-
-/// Runs the tests of a configuration. Returns each with its name.
-pub(crate) fn run_all(catalogue: &Catalogue, config: &Value) -> Vec<(String, Verdict)> {
+/// Runs the tests of a configuration.
+#[must_use]
+pub fn run_all(catalogue: &Catalogue, config: &Value) -> Vec<NamedResult> {
     let flow = Flow::new(catalogue, config);
     let tests = config["tests"].as_array().into_iter().flatten();
     let results = tests.enumerate().map(|(index, test)| {
         let definition = Definition::deserialize(test);
         let name = test["name"].as_str().map(str::to_owned);
         let name = name.unwrap_or_else(|| format!("tests[{index}]"));
-        let verdict = match definition {
+        let result = match definition {
             Ok(definition) => {
                 let run = Run {
                     flow: &flow,
                     catalogue,
                     config,
                 };
-                run.verdict(&definition).unwrap_or_else(|verdict| verdict)
+                run.result(&definition).unwrap_or_else(|end| end)
             }
-            Err(error) => Verdict::Invalid(error.to_string()),
+            Err(error) => TestResult::Invalid(error.to_string()),
         };
-        (name, verdict)
+        NamedResult { name, result }
     });
     results.collect()
-}
-
-/// Runs the tests of a pipeline.
-#[must_use]
-pub fn run_tests(catalogue: &Catalogue, config: &Value) -> Vec<TestResult> {
-    let results = run_all(catalogue, config).into_iter();
-    results
-        .map(|(name, verdict)| match verdict {
-            Verdict::Passed => TestResult::Passed,
-            Verdict::Failed(reasons) => {
-                TestResult::Failed(format!("{name}: {}", reasons.join("; ")))
-            }
-            Verdict::Invalid(why) => TestResult::Failed(format!("{name}: {why}")),
-            Verdict::NotRun(why) => TestResult::NotRun(format!("{name}: {why}")),
-        })
-        .collect()
 }
 
 /// Run of a test.
@@ -112,17 +86,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn verdict(&self, test: &Definition) -> Result<Verdict, Verdict> {
+    fn result(&self, test: &Definition) -> Result<TestResult, TestResult> {
         let outputs = test.outputs.iter();
         let expected = outputs.flat_map(|output| output.extract_from.names());
         let owners = expected.chain(&test.no_outputs_from).map(|output| {
             let owner = self.flow.owner(output);
-            owner.ok_or_else(|| Verdict::Invalid(format!("no transform has the output `{output}`")))
+            owner.ok_or_else(|| {
+                TestResult::Invalid(format!("no transform has the output `{output}`"))
+            })
         });
         let owners = owners.collect::<Result<Vec<_>, _>>()?;
         if owners.is_empty() {
             let what = "it needs `outputs` or `no_outputs_from`";
-            return Err(Verdict::Invalid(what.to_owned()));
+            return Err(TestResult::Invalid(what.to_owned()));
         }
         let collected = self.collect(test, &owners)?;
         let mut failures = Vec::new();
@@ -141,9 +117,9 @@ impl Run<'_> {
             }
         }
         Ok(if failures.is_empty() {
-            Verdict::Passed
+            TestResult::Passed
         } else {
-            Verdict::Failed(failures)
+            TestResult::Failed(failures)
         })
     }
 
@@ -152,21 +128,21 @@ impl Run<'_> {
         &self,
         test: &Definition,
         owners: &[&str],
-    ) -> Result<BTreeMap<String, Vec<Event>>, Verdict> {
+    ) -> Result<BTreeMap<String, Vec<Event>>, TestResult> {
         let mut collected: BTreeMap<String, Vec<Event>> = BTreeMap::new();
         let inputs: Vec<_> = test.input.iter().chain(&test.inputs).collect();
         if inputs.is_empty() {
-            return Err(Verdict::Invalid("it needs `inputs`".to_owned()));
+            return Err(TestResult::Invalid("it needs `inputs`".to_owned()));
         }
         for input in inputs {
             let target = input["insert_at"].as_str().unwrap_or_default();
             if !self.flow.has_transform(target) {
                 let why = format!("`insert_at: {target}` is no transform");
-                return Err(Verdict::Invalid(why));
+                return Err(TestResult::Invalid(why));
             }
             let event = event_of_test(input).map_err(|problem| match problem {
-                InputProblem::OnlyVector(why) => Verdict::NotRun(why),
-                InputProblem::Invalid(why) => Verdict::Invalid(why),
+                InputProblem::OnlyVector(why) => TestResult::NotRun(why),
+                InputProblem::Invalid(why) => TestResult::Invalid(why),
             })?;
             for visit in self.flow.enter(target, event) {
                 match visit.result {
@@ -178,7 +154,7 @@ impl Run<'_> {
                     VisitResult::NotRun(why) => {
                         let id = &visit.component;
                         if owners.iter().any(|owner| self.flow.reaches(id, owner)) {
-                            return Err(Verdict::NotRun(format!("`{id}`: {why}")));
+                            return Err(TestResult::NotRun(format!("`{id}`: {why}")));
                         }
                     }
                     VisitResult::Dropped(_) | VisitResult::Arrived(_) => {}
@@ -194,20 +170,20 @@ impl Run<'_> {
         output: &Output,
         collected: &BTreeMap<String, Vec<Event>>,
         failures: &mut Vec<String>,
-    ) -> Result<(), Verdict> {
+    ) -> Result<(), TestResult> {
         let names = output.extract_from.names();
         if let Some(name) = names
             .iter()
             .find(|name| test.no_outputs_from.contains(name))
         {
             let why = format!("`{name}` is in `extract_from` and in `no_outputs_from`");
-            return Err(Verdict::Invalid(why));
+            return Err(TestResult::Invalid(why));
         }
         let conditions = conditions(self.catalogue, self.config, &output.conditions);
-        let conditions = conditions.map_err(Verdict::NotRun)?;
+        let conditions = conditions.map_err(TestResult::NotRun)?;
         if output.expected_event_count == Some(0) && !conditions.is_empty() {
             let why = "`expected_event_count: 0` has no event for `conditions`";
-            return Err(Verdict::Invalid(why.to_owned()));
+            return Err(TestResult::Invalid(why.to_owned()));
         }
         let events = names
             .iter()
@@ -270,12 +246,12 @@ mod tests {
 
     use super::*;
 
-    fn verdict(transforms: &Value, test: &Value) -> Verdict {
+    fn result(transforms: &Value, test: &Value) -> TestResult {
         let mut test = test.clone();
         test["name"] = json!("a");
         let config = json!({"transforms": transforms, "tests": [test]});
         let mut results = run_all(Catalogue::shipped(), &config);
-        results.remove(0).1
+        results.remove(0).result
     }
 
     fn remap(source: &str, inputs: &[&str]) -> Value {
@@ -302,9 +278,9 @@ mod tests {
             })
         };
         let passes = test("ERROR", "by_level.error", "assert_eq!(.level, \"error\")");
-        assert_eq!(verdict(&transforms, &passes), Verdict::Passed);
+        assert_eq!(result(&transforms, &passes), TestResult::Passed);
         let fails = test("ERROR", "by_level.error", ".level == \"warn\"");
-        let Verdict::Failed(reasons) = verdict(&transforms, &fails) else {
+        let TestResult::Failed(reasons) = result(&transforms, &fails) else {
             panic!("it fails");
         };
         assert_eq!(
@@ -313,18 +289,18 @@ mod tests {
         );
         assert!(reasons[1].contains("\"level\":\"error\""), "{reasons:?}");
         let none = test("ERROR", "errors", "true");
-        let failed = Verdict::Failed(vec!["`errors` outputs no event".to_owned()]);
-        assert_eq!(verdict(&transforms, &none), failed);
+        let failed = TestResult::Failed(vec!["`errors` outputs no event".to_owned()]);
+        assert_eq!(result(&transforms, &none), failed);
         let silent = json!({
             "inputs": log("parse", &json!({"message": "INFO"})),
             "outputs": [{"extract_from": "by_level._unmatched", "expected_event_count": 1}],
             "no_outputs_from": ["by_level.error"],
         });
-        assert_eq!(verdict(&transforms, &silent), Verdict::Passed);
+        assert_eq!(result(&transforms, &silent), TestResult::Passed);
         let unknown = test("a", "by_level", "true");
         assert!(matches!(
-            verdict(&transforms, &unknown),
-            Verdict::Invalid(_)
+            result(&transforms, &unknown),
+            TestResult::Invalid(_)
         ));
     }
 
@@ -342,23 +318,26 @@ mod tests {
                 "outputs": [{"extract_from": output, "conditions": ["true"]}],
             })
         };
-        let not_run = |why: &str| Verdict::NotRun(why.to_owned());
-        let found = verdict(&transforms, &test("once", "after"));
+        let not_run = |why: &str| TestResult::NotRun(why.to_owned());
+        let found = result(&transforms, &test("once", "after"));
         let why = "`once`: only Vector runs transforms of the type `dedupe`";
         assert_eq!(found, not_run(why));
-        let found = verdict(&transforms, &test("hash", "hash"));
+        let found = result(&transforms, &test("hash", "hash"));
         assert_eq!(
             found,
             not_run("`hash`: only Vector runs the function `dns_lookup`")
         );
         assert_eq!(
-            verdict(&transforms, &test("other", "other")),
-            Verdict::Passed
+            result(&transforms, &test("other", "other")),
+            TestResult::Passed
         );
         let metric = json!({
             "inputs": [{"insert_at": "other", "type": "metric", "metric": {}}],
             "outputs": [{"extract_from": "other"}],
         });
-        assert!(matches!(verdict(&transforms, &metric), Verdict::NotRun(_)));
+        assert!(matches!(
+            result(&transforms, &metric),
+            TestResult::NotRun(_)
+        ));
     }
 }

@@ -32,14 +32,14 @@ const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 #[must_use]
 pub fn preview_change(kind: &str, old: &Value, new: &Value) -> Option<ChangePreview> {
     match kind {
-        "Vector" => of::<Vector>(old, new),
-        "VectorAggregator" => of::<VectorAggregator>(old, new),
-        "ClusterVectorAggregator" => of::<ClusterVectorAggregator>(old, new),
+        "Vector" => preview::<Vector>(old, new),
+        "VectorAggregator" => preview::<VectorAggregator>(old, new),
+        "ClusterVectorAggregator" => preview::<ClusterVectorAggregator>(old, new),
         _ => None,
     }
 }
 
-fn of<K: WorkloadKind>(old: &Value, new: &Value) -> Option<ChangePreview> {
+fn preview<K: WorkloadKind>(old: &Value, new: &Value) -> Option<ChangePreview> {
     // Where the data is, it stays, unless one of them says something else.
     let directory = old["status"][DATA_DIRECTORY_FIELD].as_str();
     let [before, after] =

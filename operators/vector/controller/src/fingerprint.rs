@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Returns a fingerprint of everything that the validation result depends on: spec, namespace and name of the object,
 /// conflicts with other pipelines, catalogue, policy and release of the rules. It has 64 bits, like the field of the
 /// status.
-pub(crate) fn of(object: &Value, others: &Value, policy: &str, catalogue: u64) -> i64 {
+pub(crate) fn compute(object: &Value, others: &Value, policy: &str, catalogue: u64) -> i64 {
     let mut hasher = FnvHasher::default();
     let mut add = |text: &str| {
         hasher.write(text.as_bytes());
@@ -40,10 +40,10 @@ mod tests {
             })
         };
         let alone = &Value::Null;
-        let first = of(&object("a", "file"), alone, "", 57);
+        let first = compute(&object("a", "file"), alone, "", 57);
         let mut touched = object("a", "file");
         touched["metadata"]["resourceVersion"] = "2".into();
-        assert_eq!(first, of(&touched, alone, "", 57));
+        assert_eq!(first, compute(&touched, alone, "", 57));
         let mut renamed = object("a", "file");
         renamed["metadata"]["name"] = "another".into();
         for (object, others, policy, catalogue) in [
@@ -54,7 +54,7 @@ mod tests {
             (object("a", "file"), alone, "another policy", 57),
             (object("a", "file"), alone, "", 58),
         ] {
-            assert_ne!(first, of(&object, others, policy, catalogue));
+            assert_ne!(first, compute(&object, others, policy, catalogue));
         }
     }
 }

@@ -123,19 +123,19 @@ pub fn objects<K: WorkloadKind>(
     };
     let mut objects = OwnedObjects::default();
     objects.extend(rbac::of_workload(&workload));
-    objects.extend(configuration_secret::of(&workload)?);
-    objects.extend(secret_assets::of(&workload)?);
+    objects.extend(configuration_secret::desired(&workload)?);
+    objects.extend(secret_assets::desired(&workload)?);
     objects.extend(data_migration::secret(&workload)?);
     match object.aggregator() {
         None => {
             objects.extend(service::of_agent(&workload));
-            objects.extend([daemon_set::of(&workload)]);
+            objects.extend([daemon_set::desired(&workload)]);
         }
         Some(aggregator) => add_aggregator(&mut objects, &workload, aggregator, observed)?,
     }
-    objects.extend(pod_monitor::of(&workload));
-    objects.extend(config_check::of(&workload)?);
-    objects.extend(validator::of(&workload)?);
+    objects.extend(pod_monitor::desired(&workload));
+    objects.extend(config_check::desired(&workload)?);
+    objects.extend(validator::desired(&workload)?);
     Ok(objects)
 }
 
@@ -146,21 +146,21 @@ fn add_aggregator(
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
 ) -> Result<(), OwnedObjectsError> {
-    let services = service::PipelineServices::of(workload);
+    let services = service::PipelineServices::new(workload);
     objects.notices.extend(services.notices.iter().cloned());
     objects.extend(service::of_aggregator(
         workload, aggregator, &services, observed,
     ));
     if aggregator.is_persistent() {
-        let (stateful_set, notice) = stateful_set::of(workload, aggregator, observed)?;
+        let (stateful_set, notice) = stateful_set::desired(workload, aggregator, observed)?;
         objects.extend([stateful_set]);
         objects.notices.extend(notice);
     } else {
-        objects.extend([deployment::of(workload, aggregator, observed)]);
+        objects.extend([deployment::desired(workload, aggregator, observed)]);
     }
     objects.extend(observed.predecessor(workload, aggregator));
-    objects.extend(event_collector::of(workload, aggregator, &services));
-    objects.extend(autoscaler::of(workload, aggregator));
-    objects.extend(disruption_budget::of(workload, aggregator));
+    objects.extend(event_collector::desired(workload, aggregator, &services));
+    objects.extend(autoscaler::desired(workload, aggregator));
+    objects.extend(disruption_budget::desired(workload, aggregator));
     Ok(())
 }

@@ -103,7 +103,7 @@ impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
         let digest = (self.digest)(&catalogues, request, settings);
         let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
         let policy = policy.unwrap_or_default();
-        let hash = fingerprint::of(request.object, &others, &policy, digest);
+        let hash = fingerprint::compute(request.object, &others, &policy, digest);
         Some(hash)
     }
 }

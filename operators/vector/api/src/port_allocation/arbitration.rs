@@ -214,7 +214,8 @@ impl<'a> ClaimingPipeline<'a> {
 impl<'a> Assignment<'a> {
     /// Returns the workloads of a pipeline, up to the maximum number.
     fn all(claims: &PortClaims, workloads: &[&'a WorkloadFacts]) -> Vec<Self> {
-        let workloads = workloads.iter().filter(|it| it.runs(&claims.labels));
+        let workloads = workloads.iter();
+        let workloads = workloads.filter(|workload| workload.runs(&claims.labels));
         let runs = workloads.map(|&workload| Self {
             workload,
             is_old: claims.is_run_by(workload),

@@ -71,8 +71,14 @@ pub fn shared(
         return Value::Null;
     };
     let listeners = listeners(pipeline);
-    let workloads: BTreeMap<_, _> = workloads.iter().map(|it| (it.name.as_str(), it)).collect();
-    let workloads: Vec<&WorkloadFacts> = workloads.into_values().map(|it| &**it).collect();
+    let workloads: BTreeMap<_, _> = workloads
+        .iter()
+        .map(|workload| (workload.name.as_str(), workload))
+        .collect();
+    let workloads: Vec<&WorkloadFacts> = workloads
+        .into_values()
+        .map(|workload| &**workload)
+        .collect();
     let labels = labels::of(pipeline.pointer("/metadata/labels"));
     let running = workloads.iter().filter(|workload| workload.runs(&labels));
     let releases = releases(running);

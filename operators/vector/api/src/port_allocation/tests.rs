@@ -73,7 +73,10 @@ fn with_status(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: 
 /// Returns what the first pipeline shares with the others.
 fn shared_by(pipelines: &[Value], workloads: &[Value]) -> Value {
     let mut all = ClusterSnapshot::default();
-    pipelines.iter().chain(workloads).for_each(|it| all.add(it));
+    pipelines
+        .iter()
+        .chain(workloads)
+        .for_each(|object| all.add(object));
     all.shared(&pipelines[0])
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::context::VectorContext;
-use crate::test_result::TestResult;
+use crate::test_result::{NamedResult, TestResult};
 use crate::types::pipeline::Pipeline;
 
 /// Page that describes tests of a configuration.
@@ -27,7 +27,8 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
             Severity::Error,
             |context, diagnostics| {
                 report(context, diagnostics, |result| match result {
-                    TestResult::Failed(why) => Some(format!("the test fails: {why}")),
+                    TestResult::Failed(reasons) => Some(format!("fails: {}", reasons.join("; "))),
+                    TestResult::Invalid(why) => Some(format!("is invalid: {why}")),
                     TestResult::Passed | TestResult::NotRun(_) => None,
                 });
             },
@@ -38,8 +39,8 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
             Severity::Warning,
             |context, diagnostics| {
                 report(context, diagnostics, |result| match result {
-                    TestResult::NotRun(why) => Some(format!("the test is not run: {why}")),
-                    TestResult::Passed | TestResult::Failed(_) => None,
+                    TestResult::NotRun(why) => Some(format!("is not run: {why}")),
+                    TestResult::Passed | TestResult::Failed(_) | TestResult::Invalid(_) => None,
                 });
             },
         ),
@@ -61,9 +62,10 @@ fn report<K: Pipeline>(
     let mut config = validation.config.clone();
     config["tests"] = json!(tests);
     let results = run(validation.newest(), &config);
-    for (index, result) in results.iter().enumerate() {
+    for (index, NamedResult { name, result }) in results.iter().enumerate() {
         if let Some(detail) = problem(result) {
             let path = FieldPath::new("spec.tests").index(index);
+            let detail = format!("the test `{name}` {detail}");
             diagnostics.push(FieldError::invalid_hidden(path, detail));
         }
     }

@@ -94,7 +94,7 @@ pub(crate) mod tests {
         VectorVersion::parse(text).expect("a version")
     }
 
-    fn of(schema: Vec<u8>, printed: Option<&str>) -> Result<Vec<u8>, String> {
+    fn made_catalogue(schema: Vec<u8>, printed: Option<&str>) -> Result<Vec<u8>, String> {
         let image = ImageSchema {
             schema,
             version: printed.map(str::to_owned),
@@ -108,7 +108,7 @@ pub(crate) mod tests {
             None,
             Some("vector 0.57.0 (x86_64-unknown-linux-gnu a1b2c3 2026-01-01)"),
         ] {
-            let made = of(schema(), printed).expect("a catalogue");
+            let made = made_catalogue(schema(), printed).expect("a catalogue");
             assert!(made.len() < 100_000, "{}", made.len());
             let mut text = String::new();
             let read = GzDecoder::new(&made[..]).read_to_string(&mut text);
@@ -135,7 +135,7 @@ pub(crate) mod tests {
                 "the schema has 33554433 bytes",
             ),
         ] {
-            let error = of(schema, printed).expect_err("no catalogue");
+            let error = made_catalogue(schema, printed).expect_err("no catalogue");
             assert!(error.contains(expected), "{error}");
         }
     }

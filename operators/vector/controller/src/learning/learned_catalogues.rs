@@ -50,7 +50,7 @@ pub(crate) struct NoSpace;
 
 impl LearnedCatalogues {
     /// Reads the present `ConfigMap`.
-    pub(crate) fn of(config_map: Option<ConfigMap>) -> Self {
+    pub(crate) fn new(config_map: Option<ConfigMap>) -> Self {
         let Some(config_map) = config_map else {
             return Self::default();
         };
@@ -177,7 +177,7 @@ mod tests {
         let mut stored = catalogues.to_config_map();
         let data = stored.binary_data.get_or_insert_default();
         data.insert("0.40.json.gz".to_owned(), ByteString(vec![2; 20]));
-        let again = LearnedCatalogues::of(Some(stored));
+        let again = LearnedCatalogues::new(Some(stored));
         assert_eq!(again.entries, catalogues.entries);
         assert_eq!(again.foreign_bytes, "0.40.json.gz".len() + 20);
         let written = again.to_config_map().binary_data;

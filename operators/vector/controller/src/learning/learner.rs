@@ -227,7 +227,7 @@ impl CatalogueLearner {
 
     async fn stored(&self) -> Result<LearnedCatalogues, String> {
         let found = self.config_map.read().await;
-        found.map(LearnedCatalogues::of)
+        found.map(LearnedCatalogues::new)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     impl Source {
-        fn of(schema: Result<Vec<u8>, &str>) -> Self {
+        fn new(schema: Result<Vec<u8>, &str>) -> Self {
             let schema = schema.map(|schema| ImageSchema {
                 schema,
                 version: None,
@@ -356,7 +356,7 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_learned_once_also_by_the_next_leader() {
         let server = Arc::new(Server::default());
-        let source = Source::of(Ok(schema()));
+        let source = Source::new(Ok(schema()));
         source.release.add_permits(10);
         let (first, wanted) = (learner(&server), wanted("0.48"));
         assert_eq!(first.state_of(&wanted).await, LearningState::NeedsSchema);
@@ -387,10 +387,10 @@ mod tests {
         let (learner, wanted) = (learner(&server), wanted("0.48"));
         for (source, expected) in [
             (
-                Source::of(Err("the image cannot be pulled")),
+                Source::new(Err("the image cannot be pulled")),
                 "the image cannot be pulled",
             ),
-            (Source::of(Ok(b"{}".to_vec())), "vector generate-schema"),
+            (Source::new(Ok(b"{}".to_vec())), "vector generate-schema"),
         ] {
             source.release.add_permits(1);
             learner.state().attempts = Attempts::default();
@@ -408,7 +408,7 @@ mod tests {
     async fn at_most_two_images_are_asked_at_the_same_time() {
         let server = Arc::new(Server::default());
         let learner = learner(&server);
-        let source = Source::of(Err("no"));
+        let source = Source::new(Err("no"));
         let all = ["0.40", "0.41", "0.42", "0.43"].map(wanted);
         for wanted in &all {
             learner.learn(wanted.clone(), source.clone());

@@ -13,7 +13,7 @@ pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
 }
 
 /// Returns the autoscaler, if it is enabled.
-pub(crate) fn of(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
     let autoscaling = aggregator.autoscaling.as_ref()?;
     if !is_enabled(aggregator) {
         return None;

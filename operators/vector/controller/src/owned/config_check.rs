@@ -38,7 +38,7 @@ pub(crate) fn image(settings: &Workload, cluster: &Cluster) -> String {
 }
 
 /// Returns the service account and, for each configuration that is checked now, the Secrets and the Pod.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let validator = workload.publication.validator.as_ref();
     // The Pods of both have one service account.
     let has_validator = validator.is_some_and(|it| it.is_for_schema);
@@ -64,8 +64,8 @@ pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObject
             ..Publication::default()
         };
         let of_check = checking_workload(workload, &settings, &publication, &check.name);
-        objects.extend(configuration_secret::of(&of_check)?);
-        objects.extend(secret_assets::of(&of_check)?);
+        objects.extend(configuration_secret::desired(&of_check)?);
+        objects.extend(secret_assets::desired(&of_check)?);
         objects.push(pod(&of_check, check, &account));
     }
     Ok(objects)
@@ -145,7 +145,7 @@ fn container(workload: &OwnedWorkload<'_>) -> Value {
 /// a `StatefulSet` provides, there are empty ones.
 pub(crate) fn volumes(workload: &OwnedWorkload<'_>) -> Vec<Value> {
     let empty = |name: &str| json!({"name": name, "emptyDir": {}});
-    let mut volumes = volumes::of(workload, true);
+    let mut volumes = volumes::desired(workload, true);
     volumes.retain(|volume| volume["name"] != volumes::DATA);
     volumes.push(empty(volumes::DATA));
     for mount in volumes::mounts(workload) {

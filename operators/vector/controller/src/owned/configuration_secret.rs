@@ -16,7 +16,7 @@ use crate::owned::publication::Publication;
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the Secrets with Vector's configuration, and those for the Pods that are not replaced yet.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let Publication {
         files,
         secret_suffix,

@@ -8,7 +8,7 @@ use crate::owned::{environment, image, ports, probes, resources, volumes};
 
 /// Returns the Vector container. The ports of pipelines are not part of it: they would only be documentation, and
 /// each change of them would restart the Pods.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Value {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Value {
     let settings = workload.settings;
     let args = ["--config-dir", volumes::CONFIG_DIRECTORY, "--watch-config"];
     let port =
@@ -17,11 +17,11 @@ pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Value {
         .with("ports", vec![port])
         .with_some(
             "readinessProbe",
-            probes::of(workload, settings.readiness_probe.as_ref()),
+            probes::desired(workload, settings.readiness_probe.as_ref()),
         )
         .with_some(
             "livenessProbe",
-            probes::of(workload, settings.liveness_probe.as_ref()),
+            probes::desired(workload, settings.liveness_probe.as_ref()),
         )
         .into()
 }
@@ -44,7 +44,7 @@ pub(crate) fn with_command(workload: &OwnedWorkload<'_>, name: &str, args: &[&st
             image::pull_policy(settings.image_pull_policy),
         )
         .with("args", args)
-        .with("env", environment::of(&settings.env))
+        .with("env", environment::desired(&settings.env))
         .with_list("envFrom", settings.env_from.iter().cloned())
         .with("volumeMounts", volumes::mounts(workload))
         .with(

@@ -7,7 +7,7 @@ use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::pod;
 
 /// Returns the `DaemonSet` of the agents.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Value {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Value {
     let spec = Fields::new()
         .with("selector", json!({"matchLabels": workload.match_labels()}))
         .with_some("updateStrategy", workload.settings.update_strategy.clone())

@@ -9,13 +9,16 @@ use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::{pod, replicas};
 
 /// Returns the Deployment of an aggregator without persistent storage.
-pub(crate) fn of(
+pub(crate) fn desired(
     workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
 ) -> Value {
     let spec = Fields::new()
-        .with_some("replicas", replicas::of(aggregator, observed.deployment))
+        .with_some(
+            "replicas",
+            replicas::desired(aggregator, observed.deployment),
+        )
         .with("selector", json!({"matchLabels": workload.match_labels()}))
         .with_some("strategy", workload.settings.update_strategy.clone())
         .with("template", pod::template(workload, Some(aggregator), false));

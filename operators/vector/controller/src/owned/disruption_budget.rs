@@ -9,7 +9,7 @@ use crate::owned::owned_workload::{OwnedWorkload, object};
 
 /// Returns the budget, if it is enabled and the aggregator can have more than one Pod: with one, it would block each
 /// drain of a node.
-pub(crate) fn of(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>, aggregator: &Aggregator) -> Option<Value> {
     let budget = aggregator.pod_disruption_budget.as_ref()?;
     if !budget.enabled.unwrap_or_default() || max_replicas(aggregator) <= 1 {
         return None;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// Returns the environment variables: those of the user, then those of the operator, which win. A name occurs once,
 /// because server-side apply rejects a list with duplicates.
-pub(crate) fn of(of_user: &[Map<String, Value>]) -> Vec<Value> {
+pub(crate) fn desired(of_user: &[Map<String, Value>]) -> Vec<Value> {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
     let of_user = of_user.iter().cloned().map(Value::Object);
     let own = [

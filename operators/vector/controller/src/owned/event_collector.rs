@@ -20,7 +20,7 @@ const CONFIG: &str = "event-collector-config";
 const MAX_BATCH_SIZE: i32 = 250;
 
 /// Returns the objects of the event collector, if a pipeline has a `kubernetes_events` source.
-pub(crate) fn of(
+pub(crate) fn desired(
     workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     services: &PipelineServices<'_>,

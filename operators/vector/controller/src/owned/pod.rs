@@ -22,7 +22,7 @@ pub(crate) fn template(
     } else {
         annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
     }
-    let mut containers = vec![container::of(workload)];
+    let mut containers = vec![container::desired(workload)];
     let mut init_containers: Vec<_> = data_migration::init_container(workload)
         .into_iter()
         .collect();
@@ -30,7 +30,7 @@ pub(crate) fn template(
         init_containers.push(config_reloader::init_container(workload));
         containers.push(config_reloader::sidecar(workload));
     }
-    let mut volumes = volumes::of(workload, has_claim);
+    let mut volumes = volumes::desired(workload, has_claim);
     volumes.extend(data_migration::volume(workload));
     let spec = scheduling(workload.settings, aggregator)
         .with("serviceAccountName", workload.object_name())

@@ -18,7 +18,7 @@ pub(crate) fn api_resource() -> ApiResource {
 }
 
 /// Returns the `PodMonitor`, if Vector serves its own metrics and the cluster has this type.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Option<Value> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Option<Value> {
     let settings = workload.settings;
     let is_wanted = settings.internal_metrics.unwrap_or_default();
     if !is_wanted || !workload.cluster.has_pod_monitors {

@@ -6,7 +6,7 @@ use crate::owned::owned_workload::OwnedWorkload;
 use crate::owned::ports;
 
 /// Returns a probe: that of the user, or one of Vector's API if the user has asked for it.
-pub(crate) fn of(
+pub(crate) fn desired(
     workload: &OwnedWorkload<'_>,
     of_user: Option<&Map<String, Value>>,
 ) -> Option<Value> {

@@ -10,7 +10,7 @@ use crate::owned::autoscaler;
 ///
 /// While an autoscaler has not yet written the number, it stays as it is: server-side apply removes a field that its
 /// only manager leaves out, so that the aggregator would be scaled down to one Pod first.
-pub(crate) fn of(aggregator: &Aggregator, observed: Option<&Value>) -> Option<i64> {
+pub(crate) fn desired(aggregator: &Aggregator, observed: Option<&Value>) -> Option<i64> {
     if autoscaler::is_enabled(aggregator) {
         let observed = observed.filter(|workload| !is_scaled_by_another(workload));
         return observed.and_then(|workload| workload["spec"]["replicas"].as_i64());

@@ -7,7 +7,7 @@ use crate::owned::configuration_secret;
 use crate::owned::owned_workload::OwnedWorkload;
 
 /// Returns the Secret, if a pipeline refers to one.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Option<Value>, OwnedObjectsError> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Result<Option<Value>, OwnedObjectsError> {
     if !workload.uses_secrets() {
         return Ok(None);
     }

@@ -22,7 +22,7 @@ pub(crate) struct PipelineServices<'a> {
 }
 
 impl<'a> PipelineServices<'a> {
-    pub(crate) fn of(workload: &OwnedWorkload<'a>) -> Self {
+    pub(crate) fn new(workload: &OwnedWorkload<'a>) -> Self {
         let mut services = Self {
             names: Vec::new(),
             notices: Vec::new(),

@@ -13,7 +13,7 @@ use crate::owned::{persistence, pod, quantity, replicas};
 const IMMUTABLE: [&str; 3] = ["podManagementPolicy", "serviceName", "volumeClaimTemplates"];
 
 /// Returns the `StatefulSet`, and a notice if the existing one keeps values that cannot be changed.
-pub(crate) fn of(
+pub(crate) fn desired(
     workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     observed: &ObservedAggregator<'_>,
@@ -34,7 +34,10 @@ pub(crate) fn of(
     .collect();
     let kept = keep_immutable(&mut spec, observed.stateful_set);
     let spec = Fields::from(spec)
-        .with_some("replicas", replicas::of(aggregator, observed.stateful_set))
+        .with_some(
+            "replicas",
+            replicas::desired(aggregator, observed.stateful_set),
+        )
         .with(
             "persistentVolumeClaimRetentionPolicy",
             persistence::retention_policy(settings),

@@ -66,7 +66,7 @@ struct Input<'a> {
 
 impl Input<'_> {
     /// Returns an input with an empty spec and a published configuration.
-    fn of(kind: Kind) -> Self {
+    fn new(kind: Kind) -> Self {
         let file = match kind {
             Kind::Vector => "agent.json",
             Kind::VectorAggregator | Kind::ClusterVectorAggregator => "config.json",

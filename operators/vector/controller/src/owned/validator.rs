@@ -77,7 +77,7 @@ pub(crate) fn pod_labels(
 }
 
 /// Returns the objects of the validator, if the workload has one.
-pub(crate) fn of(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let check = workload.settings.config_check.as_ref();
     let is_wanted = check.is_some_and(|check| check.is_warm());
     let validator = workload.publication.validator.as_ref();

@@ -34,7 +34,7 @@ const SECRETS_DIRECTORY: &str = "/etc/vector/secrets";
 
 /// Returns the volumes of the Pods. `has_claim` is true if the data directory is a `PersistentVolumeClaim` of the
 /// `StatefulSet` instead of a directory of the node.
-pub(crate) fn of(workload: &OwnedWorkload<'_>, has_claim: bool) -> Vec<Value> {
+pub(crate) fn desired(workload: &OwnedWorkload<'_>, has_claim: bool) -> Vec<Value> {
     let name = configuration_secret::first_name(workload);
     let secret = |secret: &str| json!({"secretName": secret});
     let host = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path}});

@@ -78,7 +78,7 @@ impl PresentNames {
     }
 
     /// Reads the names from the observed object that runs Vector.
-    pub(crate) fn of(live: Option<&Value>, object_name: &str, is_rolled_out: bool) -> Self {
+    pub(crate) fn new(live: Option<&Value>, object_name: &str, is_rolled_out: bool) -> Self {
         let Some(live) = live else {
             return Self {
                 suffix: None,
@@ -314,11 +314,11 @@ mod tests {
     fn recorded(secret: &str, layout: DataLayout) -> PresentNames {
         let mut live = live(secret, None);
         live["metadata"]["annotations"][DATA_LAYOUT] = layout.to_string().into();
-        PresentNames::of(Some(&live), "logs-agent", true)
+        PresentNames::new(Some(&live), "logs-agent", true)
     }
 
     fn present(secret: &str, annotation: Option<&str>, is_rolled_out: bool) -> PresentNames {
-        PresentNames::of(Some(&live(secret, annotation)), "logs-agent", is_rolled_out)
+        PresentNames::new(Some(&live(secret, annotation)), "logs-agent", is_rolled_out)
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         of_kaasops["metadata"]["annotations"] = Value::Null;
         // The toolkit marks an object that it does not apply.
         of_kaasops["metadata"]["labels"] = json!({"lockstep.dev/owner-uid": "1"});
-        let of_kaasops = PresentNames::of(Some(&of_kaasops), "logs-agent", true);
+        let of_kaasops = PresentNames::new(Some(&of_kaasops), "logs-agent", true);
         let of_secret = present("logs-agent-dashes", None, true);
         for present in [recorded("logs-agent", DASHES), of_kaasops, of_secret] {
             let published = present.publish(&options, &logs, &parts(&logs), true);
@@ -420,7 +420,7 @@ mod tests {
         assert!(published.running.is_some());
         let mut taken_over = live("logs-agent", None);
         taken_over["metadata"]["annotations"] = Value::Null;
-        let taken_over = PresentNames::of(Some(&taken_over), "logs-agent", true);
+        let taken_over = PresentNames::new(Some(&taken_over), "logs-agent", true);
         let published = taken_over.publish(&options(UNDERSCORES), &logs, &none, true);
         assert!(published.running.is_some());
         let logs = assembly(DASHES, "kubernetes_logs");
@@ -432,7 +432,7 @@ mod tests {
     fn nothing_is_migrated_without_data_without_pods_or_without_permission() {
         let logs = assembly(UNDERSCORES, "kubernetes_logs");
         let metrics = assembly(UNDERSCORES, "internal_metrics");
-        let new = PresentNames::of(None, "logs-agent", false);
+        let new = PresentNames::new(None, "logs-agent", false);
         let old = recorded("logs-agent-opt", DASHES);
         for (names, assembly, may_move) in [
             (&new, &logs, true),

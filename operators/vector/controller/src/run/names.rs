@@ -19,7 +19,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn of<K: WorkloadKind>(object: &K, raw: &Value) -> Self {
+    pub(crate) fn new<K: WorkloadKind>(object: &K, raw: &Value) -> Self {
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
         let namespace = object
             .resource_namespace()

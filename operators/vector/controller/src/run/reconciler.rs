@@ -215,7 +215,7 @@ impl<K: WorkloadKind> Reconciler for WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<Map<String, Value>, ReconcileError> {
-        let names = Names::of(request.parent(), request.raw_parent());
+        let names = Names::new(request.parent(), request.raw_parent());
         // One that names no namespace cannot run anyway.
         if K::TAKES_OTHER_NAMESPACES && !names.namespace.is_empty() {
             self.require_marked_namespace(request, &names).await?;

@@ -12,7 +12,7 @@ pub(crate) fn is_persistent<K: WorkloadKind>(object: &K) -> bool {
 
 /// Returns false if the workload forbids to move data.
 pub(crate) fn wants_moves<K: WorkloadKind>(object: &K) -> bool {
-    let is_wanted = object.workload().and_then(|it| it.migrate_data);
+    let is_wanted = object.workload().and_then(|workload| workload.migrate_data);
     is_wanted.unwrap_or(true)
 }
 

@@ -140,7 +140,7 @@ fn configuration(files: &[(&str, &str)]) -> Configuration {
 }
 
 #[tokio::test]
-async fn vector_gets_the_files_and_its_exit_code_is_the_verdict() {
+async fn vector_gets_the_files_and_its_exit_code_is_the_result() {
     let script = "echo \"$@\"; for last; do :; done; cd \"$last\"; ls -l *.json; cat *.json >&2; exit $(cat code)";
     let world = World::start(script, PATIENCE).await;
     for (code, outcome) in [

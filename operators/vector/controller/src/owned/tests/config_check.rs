@@ -17,7 +17,7 @@ fn prefix(kind: Kind) -> &'static str {
 /// Returns an input with a check in a Pod.
 fn checking(kind: Kind) -> Input<'static> {
     let mode = format!("{}configCheck", prefix(kind));
-    let mut input = Input::of(kind).with(&mode, json!({"mode": "Pod"}));
+    let mut input = Input::new(kind).with(&mode, json!({"mode": "Pod"}));
     input.publication.checks = vec![check_in_pod()];
     input
 }

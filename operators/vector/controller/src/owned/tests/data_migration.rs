@@ -11,7 +11,7 @@ use crate::owned::{
 
 /// Returns an input whose components get other names.
 fn migrating() -> Input<'static> {
-    let mut input = Input::of(Kind::Vector);
+    let mut input = Input::new(Kind::Vector);
     input.publication.secret_suffix = Some("underscores".to_owned());
     input.publication.previous = Some(PreviousPublication {
         secret_suffix: None,
@@ -76,7 +76,7 @@ fn a_divided_configuration_is_mounted_by_its_new_name_too() {
 #[test]
 fn the_workload_says_with_which_layout_its_pods_run() {
     for kind in Kind::ALL {
-        let mut input = Input::of(kind);
+        let mut input = Input::new(kind);
         input.publication.data_layout = Some("dashes".to_owned());
         let workload = input.child(kind.workload(), kind.object_name());
         let metadata = &workload.expect("a workload")["metadata"];

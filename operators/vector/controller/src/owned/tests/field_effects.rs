@@ -165,7 +165,7 @@ impl<T, const N: usize> ConcatAll<T> for [Vec<T>; N] {
 
 /// Returns the input with the fields that the effect of a row needs.
 fn input(kind: Kind, path: &str, row: &Row) -> Input<'static> {
-    let mut input = Input::of(kind);
+    let mut input = Input::new(kind);
     input.publication.checks = vec![check_in_pod()];
     input.publication.validator = Some(validator());
     input.publication.services = match kind {

@@ -28,19 +28,19 @@ fn compare(file: &str, input: &Input<'_>) {
 
 #[test]
 fn a_minimal_vector() {
-    compare("vector.yaml", &Input::of(Kind::Vector));
+    compare("vector.yaml", &Input::new(Kind::Vector));
 }
 
 #[test]
 fn a_minimal_aggregator() {
-    let mut input = Input::of(Kind::VectorAggregator);
+    let mut input = Input::new(Kind::VectorAggregator);
     input.publication.services = vec![listener("app", "httpIn", 9000)];
     compare("aggregator.yaml", &input);
 }
 
 #[test]
 fn an_aggregator_with_persistent_storage() {
-    let input = Input::of(Kind::VectorAggregator)
+    let input = Input::new(Kind::VectorAggregator)
         .with("persistence.enabled", json!(true))
         .with("replicas", json!(2))
         .with("podDisruptionBudget.enabled", json!(true));
@@ -49,7 +49,7 @@ fn an_aggregator_with_persistent_storage() {
 
 #[test]
 fn a_cluster_scoped_aggregator_with_autoscaling_and_event_collector() {
-    let mut input = Input::of(Kind::ClusterVectorAggregator)
+    let mut input = Input::new(Kind::ClusterVectorAggregator)
         .with("autoscaling.enabled", json!(true))
         .with("api", json!({"enabled": true, "healthcheck": true}))
         .with("internalMetrics", json!(true));

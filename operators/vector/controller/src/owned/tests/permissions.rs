@@ -11,7 +11,7 @@ use crate::owned::{ClusterScopedNames, granted_rules, owned_types};
 /// Returns inputs that together have all types of owned objects.
 fn all_inputs(kind: Kind) -> Vec<Input<'static>> {
     let prefix = if kind == Kind::Vector { "agent." } else { "" };
-    let mut input = Input::of(kind)
+    let mut input = Input::new(kind)
         .with(&format!("{prefix}api"), json!({"enabled": true}))
         .with(&format!("{prefix}internalMetrics"), json!(true))
         .with(
@@ -115,7 +115,7 @@ fn the_controller_has_every_permission_that_it_grants() {
 fn an_aggregator_has_permissions_and_a_token_only_if_it_reads_the_kubernetes_api() {
     for kind in Kind::AGGREGATORS {
         for reads in [false, true] {
-            let mut input = Input::of(kind);
+            let mut input = Input::new(kind);
             input.publication.reads_kubernetes_api = reads;
             let template = input.template("Deployment");
             let token = template["spec"].get("automountServiceAccountToken");
@@ -128,7 +128,7 @@ fn an_aggregator_has_permissions_and_a_token_only_if_it_reads_the_kubernetes_api
             assert_eq!(account.expect("one")["automountServiceAccountToken"], false);
         }
     }
-    let agents = Input::of(Kind::Vector);
+    let agents = Input::new(Kind::Vector);
     let account = agents.child("ServiceAccount", "logs-agent").expect("one");
     for gives_token in [&account, &agents.template("DaemonSet")["spec"]] {
         assert_eq!(gives_token.get("automountServiceAccountToken"), None);
@@ -142,7 +142,7 @@ fn the_event_collector_reads_the_events_of_other_namespaces_only_if_it_must() {
         (Kind::VectorAggregator, Some("another"), "ClusterRole"),
         (Kind::ClusterVectorAggregator, None, "ClusterRole"),
     ] {
-        let mut input = Input::of(kind);
+        let mut input = Input::new(kind);
         input.publication.services = vec![event_pipeline(namespace)];
         for role in ["Role", "ClusterRole"] {
             let name = "logs-event-collector";
@@ -159,7 +159,7 @@ fn the_event_collector_reads_the_events_of_other_namespaces_only_if_it_must() {
 
 #[test]
 fn cluster_scoped_names_can_contain_the_namespace() {
-    let mut input = Input::of(Kind::Vector);
+    let mut input = Input::new(Kind::Vector);
     assert!(input.child("ClusterRole", "logs-agent").is_some());
     input.cluster.cluster_scoped_names = ClusterScopedNames::WithNamespace;
     let name = "team-logs-agent";

@@ -21,7 +21,7 @@ fn path(kind: Kind, field: &str) -> String {
 
 /// Returns an input whose pipelines refer to a Secret.
 fn with_secrets(kind: Kind) -> Input<'static> {
-    let mut input = Input::of(kind);
+    let mut input = Input::new(kind);
     let value = b"password".to_vec();
     input.publication.secrets = BTreeMap::from([("key".to_owned(), value)]);
     input
@@ -39,7 +39,7 @@ fn mounts(template: &Value) -> Vec<(String, String)> {
 #[test]
 fn a_volume_with_the_name_of_a_default_one_replaces_it() {
     let volatile = json!({"name": "journal", "hostPath": {"path": "/run/log/journal"}});
-    let input = Input::of(Kind::Vector).with("agent.volumes", json!([volatile]));
+    let input = Input::new(Kind::Vector).with("agent.volumes", json!([volatile]));
     let template = input.template(Kind::Vector.workload());
     let spec = &template["spec"];
     let journals = spec["volumes"].as_array().expect("volumes").iter();
@@ -55,7 +55,7 @@ fn a_volume_with_the_name_of_a_default_one_replaces_it() {
 #[test]
 fn a_change_of_pipelines_never_restarts_pods() {
     for kind in Kind::ALL {
-        let before = Input::of(kind);
+        let before = Input::new(kind);
         let mut after = before.clone();
         for content in after.publication.files.values_mut() {
             *content = br#"{"sources": {}}"#.to_vec();
@@ -76,7 +76,7 @@ fn a_change_of_pipelines_never_restarts_pods() {
 #[test]
 fn options_that_vector_does_not_reload_restart_pods() {
     for kind in Kind::ALL {
-        let mut input = Input::of(kind);
+        let mut input = Input::new(kind);
         let annotation = |input: &Input<'_>| {
             let template = input.template(kind.workload());
             template["metadata"]["annotations"][GLOBAL_OPTIONS_CHECKSUM].clone()
@@ -94,7 +94,7 @@ fn options_that_vector_does_not_reload_restart_pods() {
 #[test]
 fn adopted_pods_are_restarted_when_their_options_change() {
     for kind in Kind::ALL {
-        let mut input = Input::of(kind);
+        let mut input = Input::new(kind);
         input.publication.adopted_hash = Some("1f".to_owned());
         let found = |input: &Input<'_>| {
             let workload = input.child(kind.workload(), kind.object_name());
@@ -168,7 +168,7 @@ fn the_directory_of_secrets_cannot_be_overridden() {
 
 #[test]
 fn an_empty_list_of_volumes_replaces_the_default_one() {
-    let input = Input::of(Kind::VectorAggregator)
+    let input = Input::new(Kind::VectorAggregator)
         .with("volumes", json!([]))
         .with("volumeMounts", json!([]));
     let template = input.template("Deployment");
@@ -186,7 +186,7 @@ fn an_empty_list_of_volumes_replaces_the_default_one() {
 #[test]
 fn a_path_is_mounted_once() {
     let own = json!([{"name": "buffers", "mountPath": "/vector-data-dir"}]);
-    let input = Input::of(Kind::VectorAggregator).with("volumeMounts", own);
+    let input = Input::new(Kind::VectorAggregator).with("volumeMounts", own);
     let mounts = mounts(&input.template("Deployment"));
     let at_data: Vec<_> = mounts
         .iter()
@@ -198,7 +198,7 @@ fn a_path_is_mounted_once() {
 
 #[test]
 fn lists_have_no_duplicates_that_server_side_apply_rejects() {
-    let input = Input::of(Kind::Vector)
+    let input = Input::new(Kind::Vector)
         .with(
             "agent.env",
             json!([
@@ -240,7 +240,7 @@ fn a_version_without_the_flag_does_not_get_it() {
         ("timberio/vector:0.57.0-alpine", true),
         ("mirror/vector@sha256:00", true),
     ] {
-        let input = Input::of(Kind::VectorAggregator)
+        let input = Input::new(Kind::VectorAggregator)
             .with("image", json!(image))
             .with("envVarInterpolation", json!(true));
         let args = input.template("Deployment")["spec"]["containers"][0]["args"].clone();
@@ -252,7 +252,7 @@ fn a_version_without_the_flag_does_not_get_it() {
 
 #[test]
 fn a_workload_without_an_image_runs_the_version_that_pipelines_are_validated_for() {
-    let mut input = Input::of(Kind::Vector).with("agent.image", json!(""));
+    let mut input = Input::new(Kind::Vector).with("agent.image", json!(""));
     let image =
         |input: &Input<'_>| input.template("DaemonSet")["spec"]["containers"][0]["image"].clone();
     assert_eq!(image(&input), "timberio/vector:0.57.0-distroless-libc");
@@ -262,7 +262,7 @@ fn a_workload_without_an_image_runs_the_version_that_pipelines_are_validated_for
 
 #[test]
 fn a_compressed_configuration_has_the_same_content() {
-    let mut input = Input::of(Kind::VectorAggregator).with("compressConfigFile", json!(true));
+    let mut input = Input::new(Kind::VectorAggregator).with("compressConfigFile", json!(true));
     let content = br#"{"sources": {"in": {"type": "stdin"}}}"#;
     let file = ("config.json".to_owned(), content.to_vec());
     input.publication.files = BTreeMap::from([file]);
@@ -279,7 +279,7 @@ fn a_compressed_configuration_has_the_same_content() {
 
 #[test]
 fn a_divided_configuration_is_in_several_secrets_that_are_mounted_in_one_directory() {
-    let mut input = Input::of(Kind::Vector);
+    let mut input = Input::new(Kind::Vector);
     for file in ["agent.json", "agent-1.json"] {
         let content = file.as_bytes().to_vec();
         input.publication.files.insert(file.to_owned(), content);
@@ -308,7 +308,7 @@ fn a_divided_configuration_is_in_several_secrets_that_are_mounted_in_one_directo
 
 #[test]
 fn a_configuration_that_fits_in_no_secret_is_an_error_unless_compressed() {
-    let mut input = Input::of(Kind::Vector);
+    let mut input = Input::new(Kind::Vector);
     let file = ("agent.json".to_owned(), vec![b' '; (1 << 20) + 1]);
     input.publication.files = BTreeMap::from([file]);
     let error = input.try_objects().expect_err("too large");

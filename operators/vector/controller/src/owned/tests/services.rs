@@ -8,7 +8,7 @@ use crate::owned::tests::{Input, Kind, event_pipeline, listener};
 
 /// Returns an aggregator with these pipelines.
 fn aggregator(services: Vec<PipelineService>) -> Input<'static> {
-    let mut input = Input::of(Kind::VectorAggregator);
+    let mut input = Input::new(Kind::VectorAggregator);
     input.publication.services = services;
     input
 }

@@ -18,7 +18,7 @@ fn prefix(kind: Kind) -> &'static str {
 /// Returns an input with a validator.
 fn warm(kind: Kind) -> Input<'static> {
     let check = format!("{}configCheck", prefix(kind));
-    let mut input = Input::of(kind).with(&check, json!({"mode": "Pod", "warm": true}));
+    let mut input = Input::new(kind).with(&check, json!({"mode": "Pod", "warm": true}));
     input.publication.validator = Some(validator());
     input
 }

@@ -8,7 +8,7 @@ use crate::owned::{ObservedAggregator, OwnedObjectsError};
 const NAME: &str = "logs-aggregator";
 
 fn persistent() -> Input<'static> {
-    Input::of(Kind::VectorAggregator).with("persistence.enabled", json!(true))
+    Input::new(Kind::VectorAggregator).with("persistence.enabled", json!(true))
 }
 
 /// Returns the `StatefulSet` as the API server stores it.
@@ -59,13 +59,13 @@ fn a_stateful_set_keeps_what_kubernetes_does_not_change() {
 #[test]
 fn templates_of_claims_need_one_for_the_data_directory() {
     let other = json!([{"metadata": {"name": "other"}, "spec": {}}]);
-    let input = Input::of(Kind::VectorAggregator).with("persistence.volumeClaimTemplates", other);
+    let input = Input::new(Kind::VectorAggregator).with("persistence.volumeClaimTemplates", other);
     assert_eq!(input.try_objects(), Err(OwnedObjectsError::NoDataClaim));
 }
 
 #[test]
 fn a_cluster_scoped_aggregator_needs_a_namespace() {
-    let mut input = Input::of(Kind::ClusterVectorAggregator);
+    let mut input = Input::new(Kind::ClusterVectorAggregator);
     input.spec = json!({});
     assert_eq!(input.try_objects(), Err(OwnedObjectsError::NoNamespace));
 }
@@ -76,7 +76,7 @@ fn the_workload_of_the_other_kind_stays_until_its_successor_is_ready() {
     for (persistent, other) in [(true, "Deployment"), (false, "StatefulSet")] {
         let input = |is_successor_ready| {
             let mut input =
-                Input::of(Kind::VectorAggregator).with("persistence.enabled", json!(persistent));
+                Input::new(Kind::VectorAggregator).with("persistence.enabled", json!(persistent));
             input.observed = ObservedAggregator {
                 deployment: Some(&stored),
                 stateful_set: Some(&stored),
@@ -120,7 +120,7 @@ fn the_number_of_pods_stays_until_the_autoscaler_has_written_it() {
         (Some(by(json!("scale"))), Value::Null),
     ] {
         for persistent in [false, true] {
-            let mut input = Input::of(Kind::VectorAggregator)
+            let mut input = Input::new(Kind::VectorAggregator)
                 .with("replicas", json!(2))
                 .with("autoscaling.enabled", json!(true))
                 .with("persistence.enabled", json!(persistent));
@@ -141,7 +141,7 @@ fn the_number_of_pods_stays_until_the_autoscaler_has_written_it() {
 #[test]
 fn a_budget_needs_more_than_one_pod() {
     let budget = |spec: Value| {
-        let mut input = Input::of(Kind::VectorAggregator);
+        let mut input = Input::new(Kind::VectorAggregator);
         input.spec = spec;
         let input = input.with("podDisruptionBudget.enabled", json!(true));
         input.child("PodDisruptionBudget", NAME).is_some()

@@ -134,7 +134,7 @@ impl Assembler {
             } = selection;
             let held: BTreeSet<_> = held.into_keys().collect();
             let pipelines = pipelines.iter().map(Arc::as_ref);
-            let selected = Selected::of(&options, pipelines, &held, &published.parts);
+            let selected = Selected::new(&options, pipelines, &held, &published.parts);
             Candidate::render(&options, selected, &published)
         });
         rendering.await.map_err(|error| failed(&error))

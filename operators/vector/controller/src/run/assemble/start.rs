@@ -21,7 +21,7 @@ pub(crate) struct Selected {
 
 impl Selected {
     /// Divides the selected pipelines. Those that wait run as they last ran, too.
-    pub(crate) fn of<'a>(
+    pub(crate) fn new<'a>(
         options: &AssemblyOptions,
         pipelines: impl Iterator<Item = &'a SelectablePipeline>,
         waiting: &BTreeSet<PipelineKey>,
@@ -29,15 +29,7 @@ impl Selected {
     ) -> Self {
         let mut selected = Self::default();
         for pipeline in pipelines {
-            let mut runnable = RunnablePipeline {
-                namespace: pipeline.namespace.clone(),
-                name: pipeline.name.clone(),
-                uid: pipeline.uid.clone(),
-                generation: pipeline.generation,
-                annotations: pipeline.annotations.clone(),
-                spec: pipeline.spec.clone(),
-                event_port: None,
-            };
+            let mut runnable = RunnablePipeline::from(pipeline);
             let part = published.get(&runnable.key());
             if !pipeline.is_valid || waiting.contains(&runnable.key()) {
                 selected.kept.extend(part.cloned());

@@ -113,7 +113,7 @@ impl Checker {
         let mut learning = self.learning.begin(request).await;
         let is_for_schema = learning.needs_validator;
         let validator =
-            WarmValidator::of(request, names, &self.cluster, installation, is_for_schema)?;
+            WarmValidator::new(request, names, &self.cluster, installation, is_for_schema)?;
         let ask = self
             .learning
             .ask(&mut learning, &self.client, &names.namespace, &validator);

@@ -147,7 +147,7 @@ impl ExactCheck {
         if !K::TAKES_OTHER_NAMESPACES {
             return Ok(true);
         }
-        let names = Names::of(&workload.object, &workload.raw);
+        let names = Names::new(&workload.object, &workload.raw);
         self.namespaces
             .includes(&self.client, &names.namespace)
             .await
@@ -210,15 +210,7 @@ impl ExactCheck {
         // Vector itself validates the configuration, so that the version of the policy decides nothing.
         let catalogue = catalogues.of_workload(None, &found.raw).catalogue;
         let options = assembly_options(&found.object, catalogue);
-        let runnable = RunnablePipeline {
-            namespace: pipeline.namespace.clone(),
-            name: pipeline.name.clone(),
-            uid: pipeline.uid.clone(),
-            generation: pipeline.generation,
-            annotations: pipeline.annotations.clone(),
-            spec: pipeline.spec.clone(),
-            event_port: None,
-        };
+        let runnable = RunnablePipeline::from(pipeline);
         let assembly = assemble(&options, &[runnable]);
         match assembly.problems.first() {
             Some(problem) => Err(problem.message.clone()),
@@ -235,7 +227,7 @@ impl ExactCheck {
         let unreadable = |error: kube::Error| format!("its validator cannot be read: {error}");
         let Names {
             name, namespace, ..
-        } = Names::of(&found.object, &found.raw);
+        } = Names::new(&found.object, &found.raw);
         let name = owned::validator_name(&name);
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &namespace);
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);

@@ -206,7 +206,7 @@ impl PodChecks {
             names,
             workload,
             options,
-            settings: Settings::of(workload, cluster),
+            settings: Settings::new(workload, cluster),
             selection: &selection,
             taken_over,
             assembled: &candidate,
@@ -363,7 +363,7 @@ impl PodChecks {
         loop {
             let (records, known) = (records.clone(), pods.clone());
             let mut checks = Checks::new(&input.names.name, now, records, known);
-            let decision = Decision::of(pipelines, &input.settings, &mut checks);
+            let decision = Decision::new(pipelines, &input.settings, &mut checks);
             let candidates = &decision.candidates;
             self.warm
                 .retain(uid, |fingerprint| candidates.contains_key(fingerprint));
@@ -435,7 +435,7 @@ impl PodChecks {
             let Some(pod) = children.get_namespaced::<Pod>(&names.namespace, &name)? else {
                 continue;
             };
-            let state = match PodState::of(&pod, now, self.timeout) {
+            let state = match PodState::new(&pod, now, self.timeout) {
                 PodState::Failed(Some(log)) => {
                     // The Pod may have had other values than those that are current now.
                     let of_pod = names.secret_assets(request, &name)?;

@@ -53,7 +53,7 @@ impl WarmValidator {
     /// # Errors
     ///
     /// A child cannot be read, or no certificate can be created.
-    pub(crate) fn of<K: WorkloadKind>(
+    pub(crate) fn new<K: WorkloadKind>(
         request: &SyncRequest<'_, K>,
         names: &Names,
         cluster: &Cluster,
@@ -84,7 +84,7 @@ impl WarmValidator {
         let name = owned::validator_name(&names.name);
         let children = request.children();
         let secret: Option<Secret> = children.get_namespaced(&names.namespace, &name)?;
-        let credentials = Credentials::of(secret.as_ref(), SystemTime::now());
+        let credentials = Credentials::new(secret.as_ref(), SystemTime::now());
         let credentials = credentials.map_err(|error| ReconcileError::Transient {
             reason: "CertificateNotCreated",
             message: format!("the certificate of the validator cannot be created: {error}"),

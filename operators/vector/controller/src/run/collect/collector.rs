@@ -68,7 +68,7 @@ impl Collector {
         options: AssemblyOptions,
     ) -> Result<Collected, ReconcileError> {
         let object = request.parent();
-        let names = Names::of(object, request.raw_parent());
+        let names = Names::new(object, request.raw_parent());
         let in_secret = names.stored(request, stored_parts::KEY)?;
         let stored = stored_parts::read(in_secret.as_deref());
         let group = self.group(request)?;

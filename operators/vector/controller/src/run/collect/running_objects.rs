@@ -189,7 +189,7 @@ impl Observed {
     /// differences of the configuration.
     pub(crate) fn change(&self, children: &[Value], published: Vec<String>) -> Option<Change> {
         let desired = children.iter().find(|it| it["kind"] == self.desired_kind)?;
-        Change::between(self.of(self.desired_kind), desired, published)
+        Change::between(self.live(self.desired_kind), desired, published)
     }
 
     /// Returns the change that remains between the desired children of now and the planned ones. `published` are the
@@ -203,22 +203,26 @@ impl Observed {
         let kind = self.desired_kind;
         let of = |children: &[Value]| children.iter().find(|it| it["kind"] == kind).cloned();
         let (desired, planned) = (of(children)?, of(planned)?);
-        Change::planned(self.of(kind), &desired, &planned, published)
+        Change::planned(self.live(kind), &desired, &planned, published)
     }
 
     /// Returns the names with which the Pods run.
     pub(crate) fn names(&self, object_name: &str) -> PresentNames {
-        PresentNames::of(self.of(self.desired_kind), object_name, self.is_rolled_out)
+        PresentNames::new(
+            self.live(self.desired_kind),
+            object_name,
+            self.is_rolled_out,
+        )
     }
 
-    fn of(&self, kind: &str) -> Option<&Value> {
+    fn live(&self, kind: &str) -> Option<&Value> {
         let mut workloads = self.workloads.iter();
         workloads.find(|(it, _)| *it == kind).map(|(_, it)| it)
     }
 
     /// Returns the names of the Secrets with the configuration that the Pods mount.
     pub(crate) fn mounted_secrets(&self) -> BTreeSet<String> {
-        let live = self.of(self.desired_kind);
+        let live = self.live(self.desired_kind);
         let mounted = live.into_iter().flat_map(owned::live_secrets);
         mounted.map(str::to_owned).collect()
     }
@@ -240,8 +244,8 @@ impl Observed {
     /// Returns the observed objects of an aggregator.
     pub(crate) fn aggregator(&self) -> ObservedAggregator<'_> {
         ObservedAggregator {
-            deployment: self.of("Deployment"),
-            stateful_set: self.of("StatefulSet"),
+            deployment: self.live("Deployment"),
+            stateful_set: self.live("StatefulSet"),
             is_successor_ready: self.is_rolled_out,
         }
     }

@@ -46,7 +46,7 @@ impl<K: WorkloadKind> PublicationBuilder<'_, K> {
         let image = present.remaining_image(&names, wants_moves(self.object));
         let workload = self.object.workload();
         let is_compressed = workload.and_then(|it| it.compress_config_file);
-        let publication = contents::of(
+        let publication = contents::publication(
             SecretsOfFiles {
                 kind: K::ROLE,
                 is_compressed: is_compressed.unwrap_or_default(),

@@ -19,7 +19,7 @@ const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
 /// # Errors
 ///
 /// The configuration does not fit into Secrets.
-pub(crate) fn of(
+pub(crate) fn publication(
     secrets_of_files: SecretsOfFiles<'_>,
     assembly: &Assembly,
     secrets: BTreeMap<String, Vec<u8>>,

@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Returns the plan, or none if everything that is known is published now. `options` are those of now, and `desired` those
     /// of the workload. `planned` is the configuration that is published once the checks are passed.
-    pub(crate) fn of(
+    pub(crate) fn new(
         options: &AssemblyOptions,
         desired: AssemblyOptions,
         now: &Assembly,
@@ -120,7 +120,7 @@ mod tests {
             reads: Vec::new(),
             is_incomplete: false,
         });
-        Plan::of(
+        Plan::new(
             &options,
             desired.clone(),
             &of(&["a"]),

@@ -72,7 +72,7 @@ impl Publisher {
             reports_loads,
         };
         let desired_options = options.in_layout(collected.desired_layout);
-        let plan = Plan::of(options, desired_options, &assembly, &secrets, planned);
+        let plan = Plan::new(options, desired_options, &assembly, &secrets, planned);
         let publication = builder.publish(present, options, &assembly, secrets, &collected.stored);
         let (mut publication, image) = publication.map_err(contents::too_large)?;
         publication

@@ -11,7 +11,7 @@ const PATH: &str = concat!(
 
 #[test]
 fn the_manifests_have_every_field_with_an_effect_on_objects() {
-    let manifests: Vec<_> = Kind::ALL.into_iter().flat_map(of).collect();
+    let manifests: Vec<_> = Kind::ALL.into_iter().flat_map(desired).collect();
     let text = serde_json::to_string_pretty(&manifests).expect("JSON") + "\n";
     if std::env::var_os("LOCKSTEP_UPDATE").is_some() {
         std::fs::write(PATH, &text).expect("the file can be written");
@@ -34,7 +34,7 @@ struct Group {
 }
 
 /// Returns a workload for each group of fields, and the effects of the fields.
-fn of(kind: Kind) -> Vec<Value> {
+fn desired(kind: Kind) -> Vec<Value> {
     let mut groups: Vec<Group> = Vec::new();
     for (path, row) in rows(kind) {
         if !matches!(row.effect, Effect::Objects(_)) {

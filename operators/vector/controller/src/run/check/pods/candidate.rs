@@ -10,7 +10,7 @@ use crate::owned::{self, Cluster};
 pub(crate) struct Settings(Value);
 
 impl Settings {
-    pub(crate) fn of(workload: &Workload, cluster: &Cluster) -> Self {
+    pub(crate) fn new(workload: &Workload, cluster: &Cluster) -> Self {
         Self(json!({
             "image": owned::check_image(workload, cluster),
             "envVarInterpolation": workload.env_var_interpolation.unwrap_or_default(),
@@ -64,7 +64,7 @@ mod tests {
         };
         let assembly = assemble(&AssemblyOptions::new(WorkloadRole::Agent), &[]);
         let of = |spec: Value, forced| {
-            Settings::of(&workload(&spec), &cluster).fingerprint(&assembly, forced)
+            Settings::new(&workload(&spec), &cluster).fingerprint(&assembly, forced)
         };
         let all = BTreeSet::from([
             of(json!({}), None),

@@ -59,7 +59,7 @@ pub(crate) enum Candidate {
 
 impl Decision {
     /// Decides by the results of checks.
-    pub(crate) fn of(
+    pub(crate) fn new(
         pipelines: &Pipelines<'_>,
         settings: &Settings,
         checks: &mut Checks<'_>,

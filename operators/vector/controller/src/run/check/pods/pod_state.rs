@@ -26,7 +26,7 @@ pub(crate) enum PodState {
 
 impl PodState {
     /// Returns the state of a Pod at a time.
-    pub(crate) fn of(pod: &Pod, now: Timestamp, timeout: Duration) -> Self {
+    pub(crate) fn new(pod: &Pod, now: Timestamp, timeout: Duration) -> Self {
         let none = PodStatus::default();
         let status = pod.status.as_ref().unwrap_or(&none);
         let containers = status.container_statuses.iter().flatten();
@@ -118,7 +118,7 @@ mod tests {
         });
         let pod: Pod = serde_json::from_value(pod).expect("a Pod");
         let created: Timestamp = "2026-01-05T10:00:00Z".parse().expect("a time");
-        PodState::of(&pod, created + SignedDuration::from_secs(seconds), TIMEOUT)
+        PodState::new(&pod, created + SignedDuration::from_secs(seconds), TIMEOUT)
     }
 
     fn container(state: &Value) -> Value {

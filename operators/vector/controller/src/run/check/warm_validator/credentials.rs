@@ -20,7 +20,7 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Returns the credentials in a Secret, or new ones if they cannot be used or are to be renewed.
-    pub(crate) fn of(secret: Option<&Secret>, now: SystemTime) -> Result<Self, AuthorityError> {
+    pub(crate) fn new(secret: Option<&Secret>, now: SystemTime) -> Result<Self, AuthorityError> {
         if let Some(stored) = secret.and_then(|secret| stored(secret, now)) {
             return Ok(stored);
         }
@@ -83,19 +83,19 @@ mod tests {
         }
     }
 
-    fn of(secret: Option<&Secret>, days: u32) -> Credentials {
-        Credentials::of(secret, SystemTime::UNIX_EPOCH + days * DAY).expect("credentials")
+    fn credentials(secret: Option<&Secret>, days: u32) -> Credentials {
+        Credentials::new(secret, SystemTime::UNIX_EPOCH + days * DAY).expect("credentials")
     }
 
     #[test]
     fn credentials_are_kept_until_two_thirds_of_their_lifetime() {
-        let first = of(None, 0);
+        let first = credentials(None, 0);
         assert_eq!((first.token.len(), first.renewal_in), (64, 60 * DAY));
         let stored = secret(&first);
-        let kept = of(Some(&stored), 59);
+        let kept = credentials(Some(&stored), 59);
         assert!(kept.pair == first.pair && kept.token == first.token);
         assert_eq!(kept.renewal_in, DAY);
-        let renewed = of(Some(&stored), 60);
+        let renewed = credentials(Some(&stored), 60);
         assert!(renewed.pair != first.pair && renewed.token != first.token);
         assert_eq!(renewed.renewal_in, 60 * DAY);
     }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_secret_that_somebody_has_changed_is_replaced() {
         for key in [CERTIFICATE, KEY, TOKEN] {
-            let first = of(None, 0);
+            let first = credentials(None, 0);
             for value in [
                 None,
                 Some(ByteString::default()),
@@ -113,7 +113,7 @@ mod tests {
                 let data = stored.data.as_mut().expect("values");
                 data.remove(key);
                 data.extend(value.map(|value| (key.to_owned(), value)));
-                let replaced = of(Some(&stored), 0);
+                let replaced = credentials(Some(&stored), 0);
                 assert!(
                     replaced.pair != first.pair && replaced.token != first.token,
                     "{key}"

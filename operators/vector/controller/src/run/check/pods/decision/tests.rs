@@ -21,7 +21,7 @@ fn settings() -> Settings {
         has_pod_monitors: false,
         cluster_scoped_names: ClusterScopedNames::Plain,
     };
-    Settings::of(&Workload::default(), &cluster)
+    Settings::new(&Workload::default(), &cluster)
 }
 
 /// Returns the parts of pipelines, each with the name of its sink.
@@ -104,7 +104,7 @@ impl World {
             secret_versions: self.secret_versions.clone(),
             together: self.together.clone(),
         };
-        let decision = Decision::of(&pipelines, &settings(), &mut checks);
+        let decision = Decision::new(&pipelines, &settings(), &mut checks);
         let finished = checks.finish(self.slots);
         let pods = finished.pods.into_iter().map(|pod| {
             let mut known = self.pods.iter();
