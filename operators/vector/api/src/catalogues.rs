@@ -62,13 +62,12 @@ impl Catalogues {
     /// and the preferred one. `settings` is the section of the policy, `related` the facts about other objects.
     #[must_use]
     pub fn digest_for_pipeline(&self, settings: Option<&Value>, related: Option<&Value>) -> u64 {
-        let preferred = self.preferred(Section::of(settings).version);
+        let of_policy = Section::of(settings).version;
         let releases = workload_release::of_workloads(related);
-        let of_workloads = releases.iter().map(|workload| {
-            let known = self.of_release(workload.release);
-            known.unwrap_or(preferred).digest()
-        });
-        combined(of_workloads.chain([preferred.digest()]))
+        let of_workloads = releases
+            .iter()
+            .map(|workload| self.nearest(workload.release, of_policy).digest());
+        combined(of_workloads.chain([self.preferred(of_policy).digest()]))
     }
 
     /// Returns a fingerprint of the catalogue that the result for a workload depends on.
@@ -95,11 +94,24 @@ impl Catalogues {
             ImageRelease::Named(version) => Some(version),
             ImageRelease::Unset | ImageRelease::Unknown => of_policy,
         };
-        let known = self.of_release(release);
         UsedCatalogue {
-            catalogue: Arc::clone(known.unwrap_or_else(|| self.preferred(of_policy))),
+            catalogue: Arc::clone(self.nearest(release, of_policy)),
             unmeasured: version.filter(|version| !version.is_measured()),
         }
+    }
+
+    /// Returns the catalogue of the release of an image, or of the version that is the nearest to it: another one would know
+    /// options that it lacks. For an image that names no release of Vector, it is the preferred one.
+    fn nearest(&self, release: ImageRelease, of_policy: Option<VectorVersion>) -> &Arc<Catalogue> {
+        let ImageRelease::Named(version) = release else {
+            return self.preferred(of_policy);
+        };
+        let measured = VectorVersion::MEASURED.into_iter();
+        let measured = measured.filter_map(|measured| self.get(measured));
+        let all = self.added.iter().chain(measured);
+        let near = all.filter_map(|known| Some((version.distance(known.number())?, known)));
+        let nearest = near.min_by_key(|(distance, _)| *distance);
+        nearest.map_or_else(|| self.preferred(of_policy), |(_, known)| known)
     }
 
     /// Returns the catalogue of a version.
@@ -142,8 +154,15 @@ impl Catalogues {
         if used.is_empty() {
             used.push(of_image(ImageRelease::Unset));
         }
-        // Of several releases with one catalogue, a measured one decides.
-        used.sort_by_key(|used| (Reverse(used.catalogue.number()), used.unmeasured));
+        // Of several releases with one catalogue, the one that has most of the rules decides.
+        used.sort_by_key(|used| {
+            let rules = used
+                .unmeasured
+                .map_or(Some(VectorVersion::DEFAULT), |version| {
+                    Some(version).filter(|version| *version < VectorVersion::DEFAULT)
+                });
+            (Reverse(used.catalogue.number()), Reverse(rules))
+        });
         used.dedup_by_key(|used| used.catalogue.number());
         used
     }

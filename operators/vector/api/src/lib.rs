@@ -48,6 +48,7 @@ pub use crate::types::workload::{
 };
 pub use crate::types::workload_kind::WorkloadKind;
 pub use crate::types::workload_role::WorkloadRole;
+pub use crate::workload_release::always_interpolates;
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
     Catalogue, CatalogueError, Check, Component, ComponentKind, ComponentLimits, Diagnostic, Entry,

@@ -181,8 +181,7 @@ fn options<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnost
             options.remove(confinement::OPT_OUT);
         }
         denied_below(&options, path, policy, diagnostics);
-        let (catalogue, interpolation) = (validation.newest(), validation.interpolation);
-        let errors = confinement::validate_loki_names(catalogue, &options, path, interpolation);
+        let errors = confinement::validate_loki_names(validation.newest(), &options, path);
         for error in errors {
             diagnostics.push(error);
         }

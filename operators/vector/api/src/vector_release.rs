@@ -55,6 +55,13 @@ fn validate_image<K: WorkloadKind>(context: &RuleContext<'_, K>, diagnostics: &m
     let detail = match ImageRelease::new(version, Some(image)) {
         ImageRelease::Unset => return,
         ImageRelease::Named(version) if version.is_measured() => return,
+        ImageRelease::Named(version)
+            if catalogues.get(version).is_some() && version > VectorVersion::DEFAULT =>
+        {
+            format!(
+                "contains Vector {version}, whose programs are compiled here by VRL {VRL_VERSION}, that of an older version: functions that are new in it are denied, and others may have other results or types"
+            )
+        }
         ImageRelease::Named(version) if catalogues.get(version).is_some() => format!(
             "contains Vector {version}, whose programs are compiled here by VRL {VRL_VERSION}, that of a newer version: functions that Vector {version} lacks are denied, and others may have other results or types"
         ),

@@ -4,6 +4,8 @@ use lockstep_vector_config::VectorVersion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::tenancy::policy::Section;
+
 /// Workload that runs a pipeline, with the release of its image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkloadRelease {
@@ -57,6 +59,18 @@ pub(crate) fn replaces_variables(workload: &Value) -> bool {
     let of_image = image_of_workload(workload).and_then(VectorVersion::of_image);
     let mut versions = named.into_iter().chain(of_image);
     versions.any(VectorVersion::always_interpolates)
+}
+
+/// Returns true if the Vector of a stored workload replaces variables in pipelines, whatever its arguments are: one whose version
+/// is not known has that of the policy. `settings` is the section of the policy.
+#[must_use]
+pub fn always_interpolates(settings: Option<&Value>, workload: &Value) -> bool {
+    let of_policy = || {
+        let version = Section::of(settings).version;
+        version.is_some_and(VectorVersion::always_interpolates)
+    };
+    let is_unknown = ImageRelease::of_workload(workload) == ImageRelease::Unknown;
+    replaces_variables(workload) || is_unknown && of_policy()
 }
 
 /// Returns the image of a stored workload, if it is set.

@@ -354,8 +354,11 @@ impl StartCheck<'_> {
     /// Returns a fingerprint of a part and of what its check depends on.
     fn fingerprint(&self, options: &AssemblyOptions, part: &PipelinePart) -> String {
         let catalogue = options.catalogue.digest();
-        let (extent, version) = (self.extent, self.unmeasured);
-        format!("{extent:?} {version:?} {catalogue:x} {}", part.hash())
+        let (extent, version, interpolation) = (self.extent, self.unmeasured, self.interpolation);
+        format!(
+            "{extent:?} {version:?} {interpolation:?} {catalogue:x} {}",
+            part.hash()
+        )
     }
 
     /// Returns the errors of a configuration, without those of its programs.

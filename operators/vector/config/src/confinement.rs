@@ -111,7 +111,6 @@ pub fn validate_loki_names(
     catalogue: &Catalogue,
     options: &Value,
     path: &FieldPath,
-    interpolation: Interpolation,
 ) -> Vec<FieldError> {
     let Some(sink) = fields::of(fields::LOKI) else {
         return Vec::new();
@@ -119,15 +118,12 @@ pub fn validate_loki_names(
     let mut errors = Vec::new();
     for confined in sink.confined {
         for found in texts(catalogue, fields::LOKI, sink, confined, options, path) {
-            let is_free = match found.place {
+            let is_confined = match found.place {
                 Place::LabelValue => true,
-                // The fields of an event become the names of labels.
-                Place::LabelMap => found.name.is_some_and(|name| name.trim() != "*"),
-                Place::Option | Place::LabelName => Template::read(found.text)
-                    .and_then(|template| template.unconfined(interpolation, catalogue.number()))
-                    .is_none(),
+                Place::LabelMap => found.name.is_some_and(is_prefix_of_labels),
+                Place::Option | Place::LabelName => is_confined_text(catalogue, found.text),
             };
-            if is_free {
+            if is_confined {
                 continue;
             }
             let prefix = confined.prefix;
@@ -138,6 +134,26 @@ pub fn validate_loki_names(
         }
     }
     errors
+}
+
+/// Returns true if no event chooses the start of a text, and no variable or secret is replaced in it: Vector, which does
+/// not confine the sink, would replace either with a template.
+fn is_confined_text(catalogue: &Catalogue, text: &str) -> bool {
+    // Workloads may replace variables, whatever the webhook knows of them.
+    let interpolation = Interpolation::On;
+    let confines = |template: Template<'_>| {
+        template
+            .unconfined(interpolation, catalogue.number())
+            .is_none()
+            && !template.literal_prefix().trim().is_empty()
+    };
+    !interpolation.is_replaced(text) && Template::read(text).is_none_or(confines)
+}
+
+/// Returns true if the name of labels that ends with `*`, which stands for fields of an event, begins with literal text.
+fn is_prefix_of_labels(name: &str) -> bool {
+    let prefix = name.split(['*', '%', '{']).next().unwrap_or_default();
+    !Interpolation::On.is_replaced(name) && !prefix.trim().is_empty()
 }
 
 /// Place of a template.
@@ -435,6 +451,41 @@ mod tests {
         let name = detail("{{ x }}", "a");
         assert!(name.contains("renames the label"), "{name}");
         assert!(name.contains("only administrators"), "{name}");
+    }
+
+    #[test]
+    fn events_choose_neither_a_tenant_nor_names_of_labels_of_an_unconfined_sink() {
+        let errors = |options: Value| {
+            let path = FieldPath::new("sinks[out]");
+            validate_loki_names(Catalogue::shipped(), &options, &path).len()
+        };
+        for text in [
+            "SECRET[a.b]",
+            "${TENANT}",
+            "a$TENANT",
+            " {{ app }}",
+            "%F{{ app }}",
+        ] {
+            assert_eq!(errors(json!({"tenant_id": text})), 1, "{text}");
+            assert_eq!(errors(json!({"labels": {text: "a"}})), 1, "{text}");
+        }
+        for name in [
+            "*",
+            " *",
+            "%.f*",
+            "{{ a }}*",
+            "a_{{ SECRET[a.b] }}*",
+            "$A*",
+            "a* *",
+        ] {
+            let is_prefix = name.starts_with("a* ");
+            let errors = errors(json!({"labels": {name: "{{ app }}"}}));
+            assert_eq!(errors == 0, is_prefix, "{name}");
+        }
+        let free = json!({"tenant_id": "team-{{ app }}", "labels": {
+            "app": "{{ app }}", "secret": "SECRET[a.b]", "pod_*": "{{ kubernetes.pod_labels }}", "a%F": "b",
+        }});
+        assert_eq!(errors(free), 0);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Problems that validation finds in a configuration.
 
+use std::collections::BTreeMap;
+
 use lockstep_shared_validation::{ErrorType, FieldError, max_reported};
 
 use crate::vector_version::VectorVersion;
@@ -38,9 +40,6 @@ pub enum Check {
     /// A version of Vector that was not measured can build all components, as far as the rules of a measured one tell. Advice.
     UnmeasuredStart,
 }
-
-/// Number of checks.
-const CHECKS: usize = Check::UnmeasuredStart as usize + 1;
 
 impl Check {
     /// Returns true if the problems of this check are warnings.
@@ -91,8 +90,9 @@ pub(crate) struct DiagnosticList {
     kept: Vec<Diagnostic>,
     /// First version of Vector that has the rules which add problems now.
     since: VectorVersion,
-    /// Number of problems of each check that are kept.
-    counts: [usize; CHECKS],
+    /// Number of problems of each check that are kept, by the first version that has the rule: a rule that may not be one of the
+    /// version that runs must not keep out one that is.
+    counts: BTreeMap<(Check, VectorVersion), usize>,
 }
 
 impl Default for DiagnosticList {
@@ -100,7 +100,7 @@ impl Default for DiagnosticList {
         Self {
             kept: Vec::new(),
             since: VectorVersion::FIRST_READ,
-            counts: [0; CHECKS],
+            counts: BTreeMap::new(),
         }
     }
 }
@@ -112,7 +112,7 @@ impl DiagnosticList {
     }
 
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
-        let count = &mut self.counts[check as usize];
+        let count = self.counts.entry((check, self.since)).or_default();
         // An internal error is always kept: validation was not complete. The compiler does not run again after one.
         if *count < max_kept() || error.error_type == ErrorType::Internal {
             *count += 1;

@@ -98,6 +98,10 @@ pub fn validate_start_up(
         for check in LATER_CHECKS {
             check(&options, &mut problems);
         }
+        problems.rules_since(VectorVersion::V0_58);
+        for check in CHECKS_OF_0_58 {
+            check(&options, &mut problems);
+        }
         problems.rules_since(VectorVersion::FIRST_READ);
         for check in CHECKS {
             check(&options, &mut problems);
@@ -130,15 +134,17 @@ const LATER_CHECKS: [ComponentCheck; 6] = [
     user_info::validate,
 ];
 
+/// Rules that 0.58 has first.
+const CHECKS_OF_0_58: [ComponentCheck; 2] = [http_uri::validate, text_endpoints::validate];
+
 /// Rules that the sources of [`VectorVersion::FIRST_READ`] have, too, if they have the option.
-const CHECKS: [ComponentCheck; 27] = [
+const CHECKS: [ComponentCheck; 25] = [
     required::validate,
     batch::validate,
     buffer::validate,
     periods::validate,
     gcp::validate,
     headers::validate,
-    http_uri::validate,
     proxy::validate,
     tls::validate,
     uri::validate,
@@ -157,6 +163,5 @@ const CHECKS: [ComponentCheck; 27] = [
     numbers::validate,
     patterns::validate,
     templates::validate,
-    text_endpoints::validate,
     throttle::validate,
 ];

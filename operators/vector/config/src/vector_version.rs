@@ -48,6 +48,13 @@ impl VectorVersion {
         if self < newest { oldest } else { newest }
     }
 
+    /// Returns how far another version is; of two at one distance, the older one is nearer. None if their major versions differ:
+    /// the tag of an image of one's own may have other numbers.
+    #[must_use]
+    pub fn distance(self, other: Self) -> Option<(u32, Self)> {
+        (self.major == other.major).then(|| (self.minor.abs_diff(other.minor), other))
+    }
+
     /// Returns the language of the programs of this version.
     #[must_use]
     pub fn language(self) -> Language {

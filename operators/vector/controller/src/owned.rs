@@ -109,13 +109,11 @@ pub fn objects<K: WorkloadKind>(
     observed: &ObservedAggregator<'_>,
 ) -> Result<OwnedObjects, OwnedObjectsError> {
     let default = Workload::default();
-    let namespace = object.resource_namespace().map(str::to_owned);
+    let namespace = object.namespace_of_owned();
     let workload = OwnedWorkload {
         role: K::ROLE,
         name: object.name_any(),
-        namespace: namespace
-            .or_else(|| object.namespace())
-            .ok_or(OwnedObjectsError::NoNamespace)?,
+        namespace: namespace.ok_or(OwnedObjectsError::NoNamespace)?.to_owned(),
         settings: object.workload().unwrap_or(&default),
         publication,
         cluster,

@@ -13,7 +13,7 @@ use crate::catalogues::Catalogues;
 use crate::rules::context::VectorContext;
 use crate::types::agent::Vector;
 use crate::types::pipeline::VectorPipeline;
-use crate::workload_release;
+use crate::workload_release::{self, always_interpolates};
 
 /// Returns the rules with a catalogue of Vector 0.48, in which the console sink is called `terminal`.
 fn context() -> Arc<VectorContext> {
@@ -167,7 +167,12 @@ fn the_pipelines_of_a_workload_are_validated_for_its_version_or_that_of_the_poli
         (json!("vector:stable"), true, "0.48", Some("0.48")),
         (json!("vector:stable"), false, "0.57", None),
         (Value::Null, true, "0.57", None),
-        (json!("vector:0.40.0"), false, "0.57", Some("0.40")),
+        // The nearest one knows best which options there are.
+        (json!("vector:0.40.0"), false, "0.48", Some("0.40")),
+        (json!("vector:0.54.0"), true, "0.57", Some("0.54")),
+        (json!("vector:0.59.0"), true, "0.58", Some("0.59")),
+        // The number of an image of one's own tells nothing about Vector.
+        (json!("vector:1.2.0"), true, "0.48", Some("1.2")),
     ] {
         let workload = json!({"spec": {"agent": {"image": image}}});
         let used = catalogues.of_workload(of_policy.then_some(&settings), &workload);
@@ -175,6 +180,36 @@ fn the_pipelines_of_a_workload_are_validated_for_its_version_or_that_of_the_poli
         let unmeasured = unmeasured.and_then(VectorVersion::parse);
         assert_eq!(used.unmeasured, unmeasured, "{image}");
     }
+}
+
+/// Only a version that has the rule denies, whatever the order of the workloads is.
+#[test]
+fn of_two_releases_with_one_catalogue_the_one_with_more_rules_decides() {
+    let rules = rules();
+    let mut object = pipeline("loki");
+    object["spec"]["sinks"]["out"]["endpoint"] = json!("h:1");
+    for releases in [
+        ["0.39", "0.40"],
+        ["0.40", "0.39"],
+        ["0.59", "0.58"],
+        ["0.58", "0.59"],
+    ] {
+        let shared = run_by(&releases);
+        let request = ValidationRequest::create(&object).with_related(&shared);
+        let [errors, _] = texts(&rules.validate(&request));
+        assert!(!errors.is_empty(), "{releases:?}");
+    }
+}
+
+#[test]
+fn a_workload_whose_version_is_unknown_may_replace_variables_as_that_of_the_policy() {
+    let settings = |version: &str| json!({"version": version});
+    let stable = json!({"spec": {"image": "mirror/vector:stable"}});
+    assert!(always_interpolates(Some(&settings("0.48")), &stable));
+    assert!(!always_interpolates(Some(&settings("0.57")), &stable));
+    assert!(!always_interpolates(None, &stable));
+    let named = json!({"spec": {"image": "vector:0.48.0"}});
+    assert!(always_interpolates(Some(&settings("0.57")), &named));
 }
 
 #[test]
@@ -230,8 +265,9 @@ fn rules_about_the_start_only_warn_about_versions_that_may_not_have_them() {
         (&["unknown"], true),
         (&["0.56"], false),
         (&["0.59"], false),
-        // Of two versions, the measured one decides.
+        // Of two versions, the one that has the rule decides.
         (&["0.56", "0.57"], true),
+        (&["0.56", "0.54"], false),
     ] {
         let shared = run_by(releases);
         let request = ValidationRequest::create(&object).with_related(&shared);
@@ -243,9 +279,10 @@ fn rules_about_the_start_only_warn_about_versions_that_may_not_have_them() {
         let advice: Vec<_> = advice.collect();
         assert_eq!(advice.is_empty(), is_denied, "{releases:?}: {warnings:?}");
         let version = releases[0];
+        let measured = if version == "0.59" { "0.58" } else { "0.57" };
         let names_both = |text: &&String| {
             text.contains(&format!(
-                "(a rule of Vector 0.57, which was not compared with Vector {version})"
+                "(a rule of Vector {measured}, which was not compared with Vector {version})"
             ))
         };
         assert!(advice.iter().all(names_both), "{advice:?}");

@@ -146,7 +146,7 @@ macro_rules! workload_kind {
             }
 
             $(
-                fn resource_namespace(&self) -> Option<&str> {
+                fn namespace_of_owned(&self) -> Option<&str> {
                     self.spec.$resource_namespace.as_deref()
                 }
             )?

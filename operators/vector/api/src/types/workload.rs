@@ -396,6 +396,8 @@ pub struct NotLoaded {
     pub waiting: i64,
     /// Number of Pods that have refused it, and run the one before.
     pub refused: i64,
+    /// Number of Pods whose Vector ends again and again.
+    pub crash_looping: i64,
     /// Number of Pods whose reload does not end.
     pub stuck: i64,
     /// Number of Pods of which it is not known.

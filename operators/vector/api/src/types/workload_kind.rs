@@ -40,8 +40,9 @@ pub trait WorkloadKind: ValidatedResource + kube::Resource + Serialize {
         false
     }
 
-    /// Returns the namespace of the owned objects of a cluster-scoped workload.
-    fn resource_namespace(&self) -> Option<&str> {
-        None
+    /// Returns the namespace of the owned objects. It is empty for a namespaced workload in a file, for which `kubectl` sets it
+    /// later, and none for a cluster-scoped one that does not name it.
+    fn namespace_of_owned(&self) -> Option<&str> {
+        Some(self.meta().namespace.as_deref().unwrap_or_default())
     }
 }

@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::confinement::OptOut;
 use crate::interpolation::Interpolation;
 use crate::start_up::validate_start_up;
+use crate::vector_version::VectorVersion;
 
 const BROKEN: &str = "-----BEGIN CERTIFICATE-----\nnot\n-----END CERTIFICATE-----";
 
@@ -27,6 +28,39 @@ pub(crate) fn paths_with(
         path.strip_prefix(&prefix).unwrap_or(&path).to_owned()
     });
     paths.collect()
+}
+
+/// A list of problems that a version may not have is limited, and those that it has are still found.
+#[test]
+fn rules_of_later_versions_keep_out_none_of_the_first_ones() {
+    let limits = (0..200).map(|index| {
+        let limit = json!({"mode": "probabilistic", "cache_size_per_key": 0});
+        (format!("m{index}"), limit)
+    });
+    let limits: serde_json::Map<_, _> = limits.collect();
+    let config = json!({
+        "transforms": {"t": {
+            "type": "tag_cardinality_limit", "inputs": ["in"], "mode": "exact", "per_metric_limits": limits,
+        }},
+        "sinks": {"out": {
+            "type": "http", "inputs": ["t"], "uri": "http://h/", "encoding": {"codec": "json"},
+            "batch": {"max_events": 0},
+        }},
+    });
+    let found = validate_start_up(
+        Catalogue::shipped(),
+        &config,
+        OptOut::Author,
+        Interpolation::Off,
+    );
+    let later = found
+        .iter()
+        .filter(|problem| problem.since == VectorVersion::V0_57);
+    assert!(later.count() > 100, "{found:?}");
+    let version = VectorVersion::parse("0.48").expect("a version");
+    let held = found.iter().filter(|problem| problem.is_of(version));
+    let paths: Vec<_> = held.map(|problem| problem.error.path.to_string()).collect();
+    assert_eq!(paths, ["sinks[out].batch.max_events"]);
 }
 
 #[test]

@@ -21,9 +21,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn new<K: WorkloadKind>(object: &K, raw: &Value) -> Self {
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
-        let namespace = object
-            .resource_namespace()
-            .unwrap_or_else(|| of("namespace"));
+        let namespace = object.namespace_of_owned().unwrap_or_default();
         Self {
             name: format!("{}-{}", of("name"), K::ROLE.as_str()),
             namespace: namespace.to_owned(),

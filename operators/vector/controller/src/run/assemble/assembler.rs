@@ -7,7 +7,7 @@ use kube::Client;
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_api::{
-    ConfigCheckMode, Interpolation, UsedCatalogue, VectorContext, is_kaasops,
+    ConfigCheckMode, Interpolation, UsedCatalogue, VectorContext, always_interpolates, is_kaasops,
 };
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, InternalMetrics, PipelineKey, PipelineProblem, StartError,
@@ -151,7 +151,7 @@ impl Assembler {
         published: Arc<Published>,
     ) -> Result<StartedAssembly, ReconcileError> {
         let options = options.clone();
-        let in_process = in_process(request.parent());
+        let in_process = in_process(request);
         let unmeasured = self.catalogue(request).unmeasured;
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
@@ -217,11 +217,14 @@ fn failed(error: &JoinError) -> ReconcileError {
 }
 
 /// Returns what is checked in the controller before a configuration of a workload is published.
-fn in_process<K: WorkloadKind>(object: &K) -> InProcess {
-    let workload = object.workload();
-    let interpolation = match workload.and_then(|workload| workload.env_var_interpolation) {
-        Some(true) => Interpolation::On,
-        _ => Interpolation::Off,
+fn in_process<K: WorkloadKind>(request: &SyncRequest<'_, K>) -> InProcess {
+    let workload = request.parent().workload();
+    let is_set = workload.and_then(|workload| workload.env_var_interpolation) == Some(true);
+    let settings = request.policy().settings("vector");
+    let interpolation = if is_set || always_interpolates(settings, request.raw_parent()) {
+        Interpolation::On
+    } else {
+        Interpolation::Off
     };
     let mode = workload.and_then(|it| Some(it.config_check.as_ref()?.effective_mode()));
     if mode == Some(ConfigCheckMode::Pod) {

@@ -1,11 +1,11 @@
 //! Evictions of Pods whose reload does not end.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use tokio::time::Instant;
@@ -17,10 +17,15 @@ use crate::run::follow::reload::pod_loads::{Loads, PodLoad, PodState};
 const FIRST_WAIT: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(30);
 
+/// Time for which a Pod that does not become ready keeps others from being evicted. After it, it may have no node.
+const START: SignedDuration = SignedDuration::from_mins(10);
+
 /// Evictions of all workloads of a kind.
 #[derive(Default)]
 pub(crate) struct Evictions {
     workloads: Mutex<HashMap<String, Evicted>>,
+    /// Time of the first turn. What was evicted before, by another controller, is not known.
+    since: OnceLock<Timestamp>,
 }
 
 /// Evictions of a workload for one configuration.
@@ -33,8 +38,8 @@ struct Evicted {
 
 impl Evicted {
     /// Returns what the Pods tell about the evictions for a configuration: those that were created after its publication may
-    /// be in the place of others. A controller that has just started knows no more.
-    fn of_pods(target: &Target, loads: &Loads, now: Now) -> Self {
+    /// be in the place of others. A controller that has started after it knows no more.
+    fn estimated(target: &Target, loads: &Loads, now: Now) -> Self {
         let created = loads.pods.values().filter_map(|load| load.created);
         let later: Vec<_> = created.filter(|time| *time > target.published).collect();
         let attempts = u32::try_from(later.len()).unwrap_or(u32::MAX);
@@ -45,10 +50,18 @@ impl Evicted {
         let since = since.and_then(|since| Duration::try_from(since).ok());
         let left = since.and_then(|since| wait_after(attempts).checked_sub(since));
         Self {
-            lines: target.lines.clone(),
-            pods: HashSet::new(),
             attempts,
             next: now.instant + left.unwrap_or_default(),
+            ..Self::none(target, now)
+        }
+    }
+
+    fn none(target: &Target, now: Now) -> Self {
+        Self {
+            lines: target.lines.clone(),
+            pods: HashSet::new(),
+            attempts: 0,
+            next: now.instant,
         }
     }
 }
@@ -126,6 +139,7 @@ impl Evictions {
     }
 
     fn next(&self, uid: &str, target: &Target, loads: &Loads, now: Now) -> Turn {
+        let since = *self.since.get_or_init(|| now.time);
         let is_stuck = |load: &PodLoad| matches!(load.state, PodState::Stuck(_));
         let mut workloads = self.lock();
         if !loads.pods.values().any(is_stuck) {
@@ -134,7 +148,13 @@ impl Evictions {
         let known = workloads
             .remove(uid)
             .filter(|evicted| evicted.lines == target.lines);
-        let evicted = known.unwrap_or_else(|| Evicted::of_pods(target, loads, now));
+        let evicted = known.unwrap_or_else(|| {
+            if target.published < since {
+                Evicted::estimated(target, loads, now)
+            } else {
+                Evicted::none(target, now)
+            }
+        });
         let evicted = workloads.entry(uid.to_owned()).insert_entry(evicted);
         let evicted = evicted.get();
         let mut stuck = loads.pods.iter();
@@ -148,7 +168,9 @@ impl Evictions {
         }
         // The Pod in the place of the one before must run first. One from before the publication may wait for its node.
         let is_starting = |load: &PodLoad| {
-            let is_new = load.created.is_none_or(|time| time > target.published);
+            let is_new = load.created.is_none_or(|time| {
+                time > target.published && now.time.duration_since(time) < START
+            });
             is_new && !load.is_ready
         };
         let mut others = loads.pods.iter().filter(|(other, _)| *other != pod);
@@ -280,6 +302,34 @@ mod tests {
         let dead = pods.pods.get_mut("of-a-dead-node").expect("a Pod");
         dead.created = Some(Timestamp::UNIX_EPOCH - Duration::from_secs(1));
         let turn = evictions.next("w", &target("one"), &pods, at(0));
+        assert_eq!(turn, Turn::Now("a".to_owned(), "pod-a".to_owned()));
+    }
+
+    #[test]
+    fn a_new_pod_that_does_not_start_keeps_others_from_being_evicted_for_some_minutes() {
+        let mut pods = loads(&[("a", true, true), ("pending", false, false)]);
+        let pending = pods.pods.get_mut("pending").expect("a Pod");
+        pending.created = Some(at(1).time);
+        let turn =
+            |seconds: u64| Evictions::default().next("w", &target("one"), &pods, at(seconds));
+        assert_eq!(turn(500), Turn::In(FIRST_WAIT));
+        assert_eq!(turn(700), Turn::Now("a".to_owned(), "pod-a".to_owned()));
+    }
+
+    #[test]
+    fn pods_that_a_scale_up_adds_are_no_evictions_of_a_controller_that_has_seen_the_publication() {
+        let mut pods = loads(&[("a", true, true), ("new", false, true)]);
+        pods.pods.get_mut("new").expect("a Pod").created = Some(at(100).time);
+        let published = Target {
+            published: at(90).time,
+            ..target("one")
+        };
+        let evictions = Evictions::default();
+        assert_eq!(
+            evictions.next("v", &published, &loads(&[]), at(1)),
+            Turn::Never
+        );
+        let turn = evictions.next("w", &published, &pods, at(110));
         assert_eq!(turn, Turn::Now("a".to_owned(), "pod-a".to_owned()));
     }
 

@@ -10,7 +10,7 @@ use crate::run::follow::reload::pod_loads::{Loads, PodState};
 pub const WORKLOAD_PODS: &str = "lockstep_vector_pods";
 
 /// Help text of the metric.
-pub const WORKLOAD_PODS_HELP: &str = "Number of Pods of a workload of Vector by what their logs say about the published configuration: loaded, waiting, refused, stuck, unknown";
+pub const WORKLOAD_PODS_HELP: &str = "Number of Pods of a workload of Vector by what their logs say about the published configuration: loaded, waiting, refused, crash_looping, stuck, unknown";
 
 /// Number of Pods by workload and state.
 pub type WorkloadPods = Family<WorkloadPodLabels, Gauge>;
@@ -28,10 +28,13 @@ pub struct WorkloadPodLabels {
 type IsIn = fn(&PodState) -> bool;
 
 /// States of Pods, by their names in the metric.
-const STATES: [(&str, IsIn); 5] = [
+const STATES: [(&str, IsIn); 6] = [
     ("loaded", |state| matches!(state, PodState::Loaded)),
     ("waiting", |state| matches!(state, PodState::Waiting)),
     ("refused", |state| matches!(state, PodState::Refused(_))),
+    ("crash_looping", |state| {
+        matches!(state, PodState::CrashLooping(_))
+    }),
     ("stuck", |state| matches!(state, PodState::Stuck(_))),
     ("unknown", |state| matches!(state, PodState::Unknown(_))),
 ];

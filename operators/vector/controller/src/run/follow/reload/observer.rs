@@ -308,8 +308,8 @@ fn reason(error: &kube::Error) -> &'static str {
 
 /// Returns the number of Pods with problems.
 fn problems(loads: &Loads) -> usize {
-    use crate::run::follow::reload::pod_loads::PodState::{Refused, Stuck, Unknown};
-    loads.count(|state| matches!(state, Refused(_) | Stuck(_) | Unknown(_)))
+    use crate::run::follow::reload::pod_loads::PodState::{CrashLooping, Refused, Stuck, Unknown};
+    loads.count(|state| matches!(state, CrashLooping(_) | Refused(_) | Stuck(_) | Unknown(_)))
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::run::follow::reload::log::{LogReading, Reload, file_of};
 /// Time within which a Pod gets a publication, and within which a reload waits for its sinks, unless another one is set.
 pub(crate) const GRACE: Duration = Duration::from_mins(5);
 
+/// Time that Vector runs before it no longer counts as ending again and again.
+const STEADY: Duration = Duration::from_mins(1);
+
 /// Time after a publication within which the kubelet may start a container with files from before it.
 const UPDATED: Duration = Duration::from_mins(3);
 
@@ -26,6 +29,8 @@ pub(crate) enum PodState {
     Loaded,
     /// Its last reload was refused: what its log says.
     Refused(String),
+    /// Vector ends again and again: how. It stays over the starts between, so that a status does not change with each.
+    CrashLooping(String),
     /// Its reload does not end. With the components about which it warns.
     Stuck(Vec<String>),
     /// Its log tells nothing, for this reason.
@@ -90,7 +95,7 @@ fn crash_loop(vector: &ContainerStatus) -> Option<String> {
         format!(", the last time with {reason}, exit code {}", end.exit_code)
     });
     Some(format!(
-        "Vector ends again and again ({reason}{}); see its log with --previous",
+        "{reason}{}; see its log with --previous",
         end.unwrap_or_default()
     ))
 }
@@ -112,11 +117,16 @@ impl Loads {
             let running = vector.and_then(|status| status.state.as_ref()?.running.as_ref());
             let started = running.and_then(|running| running.started_at.as_ref());
             let is_later = started.is_some_and(|at| at.0 > published + UPDATED);
+            let is_steady = started.is_some_and(|at| at.0 + STEADY < Timestamp::now());
             let is_ready = vector.is_some_and(|status| status.ready);
             let uid = pod.uid().unwrap_or_default();
-            let known = before
-                .remove(&uid)
-                .filter(|known| known.restarts == restarts);
+            let mut known = before.remove(&uid);
+            let crashes = known
+                .as_mut()
+                .filter(|known| matches!(known.state, PodState::CrashLooping(_)))
+                .map(|known| std::mem::take(&mut known.state));
+            let crashes = crashes.filter(|_| !is_steady);
+            let known = known.filter(|known| known.restarts == restarts);
             let mut load = PodLoad {
                 name: pod.name_any(),
                 restarts,
@@ -128,8 +138,9 @@ impl Loads {
             if is_later && is_ready {
                 load.state = PodState::Loaded;
             }
-            if let Some(why) = vector.and_then(crash_loop) {
-                load.state = PodState::Refused(why);
+            let now = || vector.and_then(crash_loop).map(PodState::CrashLooping);
+            if let Some(crashes) = crashes.or_else(now) {
+                load.state = crashes;
             }
             self.pods.insert(uid, load);
         }
@@ -231,6 +242,9 @@ impl PodLoad {
             None => {}
         }
         let runs = |line: &String| self.runs.get(file_of(line)) == Some(line);
+        if let PodState::CrashLooping(_) = self.state {
+            return self.state.clone();
+        }
         if expected.lines.iter().all(runs) {
             return PodState::Loaded;
         }
@@ -318,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_that_ends_again_and_again_has_refused_the_configuration() {
+    fn a_vector_that_ends_again_and_again_stays_so_until_it_runs_for_a_while() {
         let mut pods = [pod("a", 3, false)];
         let statuses = pods[0].status.as_mut();
         let statuses = statuses.and_then(|status| status.container_statuses.as_mut());
@@ -329,16 +343,33 @@ mod tests {
         status.last_state = serde_json::from_value(last).expect("a state");
         let mut loads = Loads::default();
         loads.update(&pods, "vector", Timestamp::UNIX_EPOCH);
-        let PodState::Refused(why) = &loads.pods["a"].state else {
+        let crashes = loads.pods["a"].state.clone();
+        let PodState::CrashLooping(why) = &crashes else {
             panic!("{loads:?}");
         };
         assert!(
             why.contains("the last time with Error, exit code 78"),
             "{why}"
         );
-        // It runs again.
-        loads.update(&[pod("a", 4, true)], "vector", Timestamp::UNIX_EPOCH);
+        // It runs again, and has read the published files.
+        let running_since = |time: Timestamp| {
+            let mut pod = pod("a", 4, true);
+            let status = pod.status.as_mut();
+            let status = status.and_then(|status| status.container_statuses.as_mut());
+            let state = status.and_then(|statuses| statuses[0].state.as_mut()?.running.as_mut());
+            state.expect("it runs").started_at = Some(Time(time));
+            pod
+        };
+        let now = Timestamp::now();
+        for _ in 0..2 {
+            loads.update(&[running_since(now)], "vector", Timestamp::UNIX_EPOCH);
+            loads.set("a", Ok(running("file 1")), expected(false));
+            assert_eq!(loads.pods["a"].state, crashes);
+        }
+        loads.update(&[running_since(now - STEADY * 2)], "vector", now);
         assert_eq!(loads.pods["a"].state, PodState::Waiting);
+        loads.set("a", Ok(running("file 1")), expected(false));
+        assert!(loads.is_complete());
     }
 
     #[test]

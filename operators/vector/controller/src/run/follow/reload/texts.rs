@@ -35,6 +35,7 @@ pub(crate) fn status(
     let not_loaded = NotLoaded {
         waiting: count(|state| matches!(state, PodState::Waiting)),
         refused: count(|state| matches!(state, PodState::Refused(_))),
+        crash_looping: count(|state| matches!(state, PodState::CrashLooping(_))),
         stuck: count(|state| matches!(state, PodState::Stuck(_))),
         unknown: count(|state| matches!(state, PodState::Unknown(_))),
         pods: described(loads, assembly, shown),
@@ -71,12 +72,15 @@ pub(crate) fn event(
 }
 
 fn problem(loads: &Loads, assembly: &Assembly, shown: &dyn Fn(&str) -> String) -> Option<String> {
-    let failed = |state: &PodState| matches!(state, PodState::Refused(_) | PodState::Stuck(_));
+    let failed = |state: &PodState| {
+        use PodState::{CrashLooping, Refused, Stuck};
+        matches!(state, CrashLooping(_) | Refused(_) | Stuck(_))
+    };
     let count = loads.count(failed);
     let mut pods = loads.pods.values();
     let first = pods.find(|load| failed(&load.state))?;
     Some(format!(
-        "{count} of {} Pods run an older configuration; {}",
+        "{count} of {} Pods do not run the published configuration; {}",
         loads.pods.len(),
         describe(first, assembly, shown)?
     ))
@@ -85,7 +89,7 @@ fn problem(loads: &Loads, assembly: &Assembly, shown: &dyn Fn(&str) -> String) -
 /// Describes the first Pods with problems, those that refuse the configuration before the others.
 fn described(loads: &Loads, assembly: &Assembly, shown: &dyn Fn(&str) -> String) -> Vec<String> {
     let order = |load: &&PodLoad| match load.state {
-        PodState::Refused(_) => 0,
+        PodState::Refused(_) | PodState::CrashLooping(_) => 0,
         PodState::Stuck(_) => 1,
         _ => 2,
     };
@@ -103,6 +107,10 @@ fn describe(load: &PodLoad, assembly: &Assembly, shown: &dyn Fn(&str) -> String)
     let name = &load.name;
     match &load.state {
         PodState::Waiting | PodState::Loaded => None,
+        PodState::CrashLooping(why) => Some(format!(
+            "Vector of {name} ends again and again: {}",
+            shown(why)
+        )),
         PodState::Refused(log) => Some(format!("{name} refuses the configuration: {}", shown(log))),
         PodState::Stuck(components) => {
             let blocking = pipelines(components, assembly);
@@ -183,30 +191,36 @@ mod tests {
             PodState::Stuck(vec!["unknown".to_owned(), id]),
             PodState::Refused("ERROR bad hunter2".to_owned()),
             PodState::Unknown("its log cannot be read".to_owned()),
+            PodState::CrashLooping("CrashLoopBackOff".to_owned()),
         ]);
         let (loaded, not_loaded) = status(&some, &assembly, &shown);
-        assert_eq!(loaded, "1/5");
+        assert_eq!(loaded, "1/6");
         let not_loaded = not_loaded.expect("some have not");
         let NotLoaded {
             waiting,
             refused,
+            crash_looping,
             stuck,
             unknown,
             pods,
         } = not_loaded;
-        assert_eq!([waiting, refused, stuck, unknown], [1; 4]);
+        assert_eq!([waiting, refused, crash_looping, stuck, unknown], [1; 5]);
         assert_eq!(pods[0], "pod-3 refuses the configuration: ERROR bad ***");
         assert!(
-            pods[1].contains("(components with warnings: team/logs out)"),
+            pods[2].contains("(components with warnings: team/logs out)"),
             "{pods:?}"
         );
-        assert_eq!(pods[2], "pod-4: its log cannot be read");
+        assert_eq!(
+            pods[1],
+            "Vector of pod-5 ends again and again: CrashLoopBackOff"
+        );
+        assert_eq!(pods[3], "pod-4: its log cannot be read");
         let condition = condition(&json!({}), &some, &assembly, &shown).expect("a condition");
         assert!(condition.is_true);
         assert!(
             condition
                 .message
-                .starts_with("2 of 5 Pods run an older configuration; ")
+                .starts_with("3 of 6 Pods do not run the published configuration; ")
         );
         assert!(
             event(&some, &assembly, &shown)
