@@ -6,3 +6,4 @@ pub(crate) mod text;
 
 pub use error::{BadValue, ErrorType, FieldError, MAX_MESSAGE_BYTES, aggregate};
 pub use path::FieldPath;
+pub use text::shortened;

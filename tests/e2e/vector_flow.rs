@@ -108,6 +108,27 @@ fn check_runs_the_tests_of_a_pipeline() {
     );
 }
 
+/// A program can double a value at each line.
+#[test]
+fn a_test_that_exceeds_its_limits_has_not_passed_and_ends_nothing_else() {
+    let directory = directory(&[PASSES]);
+    let path = directory.path().join("pipeline.yaml");
+    let pipeline = fs::read_to_string(&path).expect("the file");
+    let doubled = ".a = string!(.a) + string!(.a); ".repeat(60);
+    let source = format!("'.a = \"0123456789\"; {doubled} .level = \"error\"'");
+    let pipeline = pipeline.replace("\". = object!(parse_json!(.message))\"", &source);
+    fs::write(&path, pipeline).expect("a file");
+    let why = "it takes more memory than 512 MiB";
+    let (printed, code) = vector(directory.path(), &["test", "pipeline.yaml"]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains(why), "{printed}");
+    let output = lockstep_in(directory.path(), &["check", "pipeline.yaml"]);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("warning[pipeline-tests-run]"), "{printed}");
+    assert!(printed.contains(why), "{printed}");
+}
+
 #[test]
 fn a_trace_shows_the_route_of_an_event_and_where_it_ends() {
     let directory = directory(&[PASSES]);

@@ -343,6 +343,7 @@ async fn an_aggregator_serves_the_ports_of_its_pipelines() {
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     assert_eq!(aggregator["status"]["runningPipelines"], 1);
+    the_update_strategy_changes(&env).await;
 
     // The StatefulSet replaces the Deployment, which is removed only when its successor is ready.
     let persistent = json!({"replicas": 1, "persistence": {"enabled": true}});
@@ -382,6 +383,40 @@ async fn an_aggregator_serves_the_ports_of_its_pipelines() {
     replaced
         .await
         .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+}
+
+/// The API server sets the fields of a rolling update, which no other strategy may have.
+async fn the_update_strategy_changes(env: &TestEnv) {
+    let rolling = json!({"rollingUpdate": {"maxUnavailable": 1}});
+    let cases = [
+        ("deployment", "strategy", false, "Recreate"),
+        ("statefulset", "updateStrategy", true, "OnDelete"),
+    ];
+    for (kind, field, is_persistent, other) in cases {
+        let apply = |strategy: &Value| {
+            let persistence = json!({"enabled": is_persistent});
+            let spec = json!({
+                "replicas": 0, "persistence": persistence, "updateStrategy": strategy,
+            });
+            env.apply(&object("VectorAggregator", kind, &spec));
+        };
+        for (strategy, type_) in [
+            (json!({}), "RollingUpdate"),
+            (json!({"type": other}), other),
+            (rolling.clone(), "RollingUpdate"),
+            (json!({"type": other}), other),
+            (json!({}), "RollingUpdate"),
+        ] {
+            apply(&strategy);
+            let changed = eventually("the strategy", async || {
+                let owned = env.get(&format!("{kind}/{kind}-aggregator"));
+                (owned["spec"][field]["type"] == type_).then_some(())
+            });
+            changed
+                .await
+                .unwrap_or_else(|error| env.fail(&format!("{kind}: {error}\n{}", env.statuses())));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,13 +5,13 @@ mod deep_parts;
 use std::fmt;
 
 use kube_core::Status;
-use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_shared_validation::{ValidatorRegistry, shortened};
 use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
 
-use crate::admission::error::{RequestError, shortened};
+use crate::admission::error::{MAX_MESSAGE_BYTES, RequestError};
 use crate::admission::request::require_short_uid;
 use crate::body::parsed_size_estimate;
 use crate::conversion::deep_parts::DeepParts;
@@ -133,7 +133,7 @@ fn convert_all(
         }
         convert_text(object, to, validators, &mut converted)
             .err()
-            .map(|problem| format!("objects[{index}]: {}", shortened(&problem)))
+            .map(|problem| format!("objects[{index}]: {}", shortened(&problem, MAX_MESSAGE_BYTES)))
     })?;
     converted.push(b']');
     Ok(match problem {

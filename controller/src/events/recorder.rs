@@ -9,6 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use lockstep_shared_validation::shortened;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
@@ -93,7 +94,7 @@ impl EventRecorder {
     /// Publishes a Warning. If the same problem persists, its count is increased instead.
     pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let note = &truncate(note);
+        let note = &*shortened(note, MAX_NOTE_BYTES);
         let incremented = match self.decide(&uid, reason, note) {
             Decision::Nothing => return,
             Decision::New => None,
@@ -184,7 +185,7 @@ impl EventRecorder {
             },
             type_: Some(type_.to_owned()),
             reason: Some(reason.to_owned()),
-            note: Some(truncate(note)),
+            note: Some(shortened(note, MAX_NOTE_BYTES).into_owned()),
             action: Some("Reconcile".to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
             regarding: Some(object.clone()),
@@ -266,14 +267,6 @@ fn namespace(object: &ObjectReference) -> String {
     namespace.unwrap_or_else(|| "default".to_owned())
 }
 
-fn truncate(note: &str) -> String {
-    if note.len() <= MAX_NOTE_BYTES {
-        return note.to_owned();
-    }
-    let end = note.floor_char_boundary(MAX_NOTE_BYTES - '…'.len_utf8());
-    format!("{}…", &note[..end])
-}
-
 #[cfg(test)]
 mod tests {
     use kube::client::Body;
@@ -345,7 +338,7 @@ mod tests {
     #[test]
     fn a_long_note_is_cut_at_a_character_boundary() {
         let note = "é".repeat(600);
-        let cut = truncate(&note);
+        let cut = shortened(&note, MAX_NOTE_BYTES);
         assert!(
             cut.len() <= MAX_NOTE_BYTES && cut.ends_with("é…"),
             "{} bytes",

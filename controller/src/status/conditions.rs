@@ -1,24 +1,10 @@
 //! Conditions, as the Kubernetes API conventions define them.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use lockstep_shared_validation::MAX_MESSAGE_BYTES;
+use lockstep_shared_validation::{MAX_MESSAGE_BYTES, shortened};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// Mark at the end of a text that was shortened.
-const CUT: &str = "…";
-
-/// Returns a text, shortened to the maximum length of the message of a condition, in bytes.
-pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_MESSAGE_BYTES {
-        return text.into();
-    }
-    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES - CUT.len());
-    format!("{}{CUT}", &text[..end]).into()
-}
 
 /// Sets one condition of a status.
 ///
@@ -42,7 +28,7 @@ pub(crate) fn set(
         "type": type_,
         "status": word(holds),
         "reason": reason,
-        "message": shortened(message),
+        "message": shortened(message, MAX_MESSAGE_BYTES),
         "observedGeneration": generation,
         "lastTransitionTime": unchanged_since.unwrap_or_else(|| json!(Time(now))),
     });

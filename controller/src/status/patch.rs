@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use lockstep_shared_validation::LastValidated;
+use lockstep_shared_validation::{LastValidated, MAX_MESSAGE_BYTES, shortened};
 use serde_json::{Map, Value, json};
 
 use crate::api::reconciler::OperatorCondition;
@@ -131,7 +131,7 @@ impl Status {
                     continue;
                 }
                 Value::String(text) if MESSAGES.contains(&name.as_str()) => {
-                    conditions::shortened(&text).into()
+                    shortened(&text, MAX_MESSAGE_BYTES).into()
                 }
                 other => other,
             };

@@ -60,12 +60,14 @@ impl fmt::Write for BoundedText {
     }
 }
 
-/// Returns a text, shortened to a maximum length.
-pub(crate) fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+/// Returns a text, shortened to a maximum length in bytes, with a mark at its end if something is missing.
+#[must_use]
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
     }
-    let mut start = text[..text.floor_char_boundary(max)].to_owned();
+    let end = text.floor_char_boundary(max.saturating_sub(CUT.len_utf8()));
+    let mut start = text[..end].to_owned();
     start.push(CUT);
     Cow::Owned(start)
 }

@@ -244,7 +244,7 @@ fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<RulesetExtensi
         let context = context.with_change_preview(lockstep_vector_controller::preview_change);
         // They run programs of their author on the machine of their author.
         if command == "check" {
-            context.with_tests(vector::unit_tests::run_all)
+            context.with_tests(vector::run_tests)
         } else {
             context
         }

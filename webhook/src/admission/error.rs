@@ -1,11 +1,10 @@
 //! Errors of requests that cannot be processed. The response is a `Status`, so the request is never allowed.
 
-use std::borrow::Cow;
-
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kube_core::response::reason;
 use kube_core::{ListMeta, Status, TypeMeta};
+use lockstep_shared_validation::shortened;
 use serde::Serialize;
 
 /// Error of a request that cannot be validated or converted.
@@ -26,23 +25,14 @@ struct StatusBody {
 }
 
 /// Maximum length of a message, in bytes. It may quote the request.
-const MAX_MESSAGE_BYTES: usize = 4 << 10;
-
-/// Returns a message, shortened to its maximum length.
-pub(crate) fn shortened(message: &str) -> Cow<'_, str> {
-    if message.len() <= MAX_MESSAGE_BYTES {
-        return message.into();
-    }
-    let end = message.floor_char_boundary(MAX_MESSAGE_BYTES);
-    format!("{}…", &message[..end]).into()
-}
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 impl RequestError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self {
             code: StatusCode::BAD_REQUEST,
             reason: reason::BAD_REQUEST,
-            message: shortened(&message.into()).into_owned(),
+            message: shortened(&message.into(), MAX_MESSAGE_BYTES).into_owned(),
         }
     }
 
@@ -52,7 +42,7 @@ impl RequestError {
             reason: reason::UNSUPPORTED_MEDIA_TYPE,
             message: format!(
                 "expected Content-Type application/json, got `{}`",
-                shortened(got)
+                shortened(got, MAX_MESSAGE_BYTES)
             ),
         }
     }

@@ -1,13 +1,14 @@
 //! Results of the tests of a configuration.
 
 use lockstep_vector_config::Catalogue;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Function that runs the tests of a configuration, and returns one result for each.
 pub type RunTests = fn(&Catalogue, &Value) -> Vec<NamedResult>;
 
 /// Result of a test with this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedResult {
     /// Name of the test.
     pub name: String,
@@ -16,7 +17,7 @@ pub struct NamedResult {
 }
 
 /// Result of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TestResult {
     /// It passed.
     Passed,
@@ -26,4 +27,17 @@ pub enum TestResult {
     NotRun(String),
     /// Its definition is wrong.
     Invalid(String),
+}
+
+impl TestResult {
+    /// Replaces each reason.
+    #[must_use]
+    pub fn map_reasons(self, replace: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Passed => Self::Passed,
+            Self::Failed(reasons) => Self::Failed(reasons.into_iter().map(replace).collect()),
+            Self::NotRun(reason) => Self::NotRun(replace(reason)),
+            Self::Invalid(reason) => Self::Invalid(replace(reason)),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
-use crate::flow::Flow;
+use crate::flow::{Flow, FlowConfig};
 use crate::graph::drawn::Graph;
 use crate::loaded::{EX_CONFIG, Loaded, Scope};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
     };
     let configurations = loaded.configurations.iter();
     let graphs = configurations.map(|loaded_config| {
-        let flow = Flow::new(&loaded.catalogue, &loaded_config.config);
+        let flow = Flow::new(&FlowConfig::new(&loaded.catalogue, &loaded_config.config));
         Graph::new(&loaded_config.name, &flow)
     });
     let graphs: Vec<_> = graphs.collect();
@@ -79,7 +79,7 @@ mod tests {
         });
         vec![Graph::new(
             "team/logs",
-            &Flow::new(Catalogue::shipped(), &config),
+            &Flow::new(&FlowConfig::new(Catalogue::shipped(), &config)),
         )]
     }
 

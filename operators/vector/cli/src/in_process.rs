@@ -1,7 +1,11 @@
-//! Compilation of VRL programs in this process, for systems without the resource limits of Unix. Users of these systems
+//! Compilation and tests of VRL programs in this process, for systems without the resource limits of Unix. Users of these systems
 //! validate their own files. The webhook and the controller, which compile the programs of others, run on Linux.
 
-use lockstep_vector_api::{Compiler, InProcessCompiler};
+use lockstep_vector_api::{Catalogue, Compiler, InProcessCompiler, NamedResult};
+use serde_json::Value;
+
+use crate::flow::FlowConfig;
+use crate::unit_tests::run_all;
 
 /// Returns a compiler for the programs of a configuration.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
@@ -16,4 +20,10 @@ pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
 /// Returns the same compiler: without processes there are no limits of time and memory.
 pub(crate) fn offline_compiler() -> Box<dyn Compiler> {
     compiler()
+}
+
+/// Runs the tests of a configuration.
+#[must_use]
+pub fn run_tests(catalogue: &Catalogue, config: &Value) -> Vec<NamedResult> {
+    run_all(&FlowConfig::new(catalogue, config))
 }

@@ -23,8 +23,10 @@ mod report;
 #[cfg(unix)]
 mod serve_validation;
 mod test;
+#[cfg(unix)]
+mod test_process;
 mod trace;
-pub mod unit_tests;
+mod unit_tests;
 mod validate;
 #[cfg(unix)]
 mod worker;
@@ -34,6 +36,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::common_args::CommonArgs;
+#[cfg(not(unix))]
+pub use crate::in_process::run_tests;
+#[cfg(unix)]
+pub use crate::test_process::run_tests;
 
 /// Validate Vector configurations.
 #[derive(Parser)]
@@ -77,6 +83,10 @@ enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     VrlWorker(worker::WorkerLimits),
+    /// Run the tests of one configuration for another process.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    RunTests(worker::WorkerLimits),
 }
 
 /// Runs a command.
@@ -96,5 +106,7 @@ pub fn run(args: &Args) -> ExitCode {
         Command::CopyProgram(copy) => copy_program::run(copy),
         #[cfg(unix)]
         Command::VrlWorker(limits) => worker::run(*limits),
+        #[cfg(unix)]
+        Command::RunTests(limits) => test_process::run(*limits),
     }
 }

@@ -257,19 +257,20 @@ impl Worker {
     }
 }
 
-fn ended(status: ExitStatus, limits: &WorkerLimits) -> String {
+/// Returns why a process with these limits ended.
+pub(crate) fn ended(status: ExitStatus, limits: &WorkerLimits) -> String {
     let is = |signal: Signal| status.signal() == Some(signal.as_raw());
     if is(Signal::XCPU) {
         format!("it takes more than {} s of CPU time", limits.cpu_seconds)
     } else if is(Signal::ABORT) || is(Signal::SEGV) || is(Signal::KILL) {
         format!("it takes more memory than {} MiB", limits.memory_mib)
     } else {
-        format!("the compiler ended with {status}")
+        format!("the process ended with {status}")
     }
 }
 
 /// Returns the path of this program, which remains valid when its file is replaced.
-fn this_program() -> io::Result<PathBuf> {
+pub(crate) fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok(PathBuf::from("/proc/self/exe"))
     } else {

@@ -10,7 +10,7 @@ use lockstep_vector_api::{NamedResult, TestResult};
 use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
 use crate::loaded::{EX_CONFIG, Loaded, Scope};
-use crate::unit_tests::run_all;
+use crate::run_tests;
 
 /// Exit code if no test failed and some were not run.
 const NOT_RUN: u8 = 2;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
     let mut counts = Counts::default();
     let mut text = String::new();
     for loaded_config in &loaded.configurations {
-        for NamedResult { name, result } in run_all(&loaded.catalogue, &loaded_config.config) {
+        for NamedResult { name, result } in run_tests(&loaded.catalogue, &loaded_config.config) {
             text.push_str(&counts.add(&on_one_line(&name), &result));
         }
     }

@@ -10,7 +10,7 @@ use lockstep_vector_api::{ComponentKind, Event};
 
 use crate::catalogue_files::VersionArgs;
 use crate::common_args::CommonArgs;
-use crate::flow::{Flow, Visit, VisitResult, event_of_line};
+use crate::flow::{Flow, FlowConfig, Visit, VisitResult, event_of_line};
 use crate::loaded::{EX_CONFIG, Loaded, Scope};
 
 /// Exit code if only Vector runs a component that the event reaches.
@@ -54,7 +54,7 @@ fn traced(args: &Args, common: &CommonArgs) -> Result<(String, bool), String> {
     let [only] = &loaded.configurations[..] else {
         return Err("name the files of one configuration, or one pipeline".to_owned());
     };
-    let flow = Flow::new(&loaded.catalogue, &only.config);
+    let flow = Flow::new(&FlowConfig::new(&loaded.catalogue, &only.config));
     let at = entry(&flow, args.at.as_deref())?;
     let (mut text, mut is_complete) = (String::new(), true);
     for line in read(&args.event)?

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lockstep_vector_api::{Catalogue, Event, NamedResult, TestResult};
+use lockstep_shared_validation::shortened;
+use lockstep_vector_api::{Event, NamedResult, TestResult};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::flow::{Flow, InputProblem, VisitResult, conditions, event_of_test};
+use crate::flow::{Flow, FlowConfig, InputProblem, VisitResult, event_of_test};
 
 /// Number of events that a report shows.
 const SHOWN: usize = 3;
+
+/// Maximum length of a reason, in bytes: a program makes values of any length.
+const MAX_REASON: usize = 10 << 10;
 
 /// Definition of a test.
 #[derive(Deserialize)]
@@ -54,35 +58,42 @@ impl OneOrMany {
 }
 
 /// Runs the tests of a configuration.
-#[must_use]
-pub fn run_all(catalogue: &Catalogue, config: &Value) -> Vec<NamedResult> {
-    let flow = Flow::new(catalogue, config);
-    let tests = config["tests"].as_array().into_iter().flatten();
-    let results = tests.enumerate().map(|(index, test)| {
+pub(crate) fn run_all(flow_config: &FlowConfig) -> Vec<NamedResult> {
+    let flow = Flow::new(flow_config);
+    let cycle = flow.cycle();
+    let results = tests(&flow_config.config).map(|(name, test)| {
         let definition = Definition::deserialize(test);
-        let name = test["name"].as_str().map(str::to_owned);
-        let name = name.unwrap_or_else(|| format!("tests[{index}]"));
-        let result = match definition {
-            Ok(definition) => {
-                let run = Run {
-                    flow: &flow,
-                    catalogue,
-                    config,
-                };
+        let result = match (definition, cycle) {
+            (Err(error), _) => TestResult::Invalid(error.to_string()),
+            (Ok(_), Some(id)) => {
+                TestResult::Invalid(format!("the transform `{id}` reads its own events"))
+            }
+            (Ok(definition), None) => {
+                let run = Run { flow: &flow };
                 run.result(&definition).unwrap_or_else(|end| end)
             }
-            Err(error) => TestResult::Invalid(error.to_string()),
         };
-        NamedResult { name, result }
+        NamedResult {
+            name,
+            result: result.map_reasons(|reason| shortened(&reason, MAX_REASON).into_owned()),
+        }
     });
     results.collect()
+}
+
+/// Returns the tests of a configuration, with their names.
+pub(crate) fn tests(config: &Map<String, Value>) -> impl Iterator<Item = (String, &Value)> {
+    let tests = config.get("tests").and_then(Value::as_array);
+    let tests = tests.into_iter().flatten().enumerate();
+    tests.map(|(index, test)| {
+        let name = test["name"].as_str().map(str::to_owned);
+        (name.unwrap_or_else(|| format!("tests[{index}]")), test)
+    })
 }
 
 /// Run of a test.
 struct Run<'a> {
     flow: &'a Flow,
-    catalogue: &'a Catalogue,
-    config: &'a Value,
 }
 
 impl Run<'_> {
@@ -140,6 +151,10 @@ impl Run<'_> {
                 let why = format!("`insert_at: {target}` is no transform");
                 return Err(TestResult::Invalid(why));
             }
+            if !owners.iter().any(|owner| self.flow.reaches(target, owner)) {
+                let why = format!("no event of `{target}` reaches an output of the test");
+                return Err(TestResult::Invalid(why));
+            }
             let event = event_of_test(input).map_err(|problem| match problem {
                 InputProblem::OnlyVector(why) => TestResult::NotRun(why),
                 InputProblem::Invalid(why) => TestResult::Invalid(why),
@@ -179,7 +194,7 @@ impl Run<'_> {
             let why = format!("`{name}` is in `extract_from` and in `no_outputs_from`");
             return Err(TestResult::Invalid(why));
         }
-        let conditions = conditions(self.catalogue, self.config, &output.conditions);
+        let conditions = self.flow.conditions(&output.conditions);
         let conditions = conditions.map_err(TestResult::NotRun)?;
         if output.expected_event_count == Some(0) && !conditions.is_empty() {
             let why = "`expected_event_count: 0` has no event for `conditions`";
@@ -232,7 +247,11 @@ impl Run<'_> {
 fn shown(events: &[Event]) -> String {
     let mut text = String::new();
     for event in events.iter().take(SHOWN) {
-        let _ = write!(text, "\n  {}", event.to_json());
+        let _ = write!(
+            text,
+            "\n  {}",
+            shortened(&event.to_json().to_string(), MAX_REASON / (SHOWN + 1))
+        );
     }
     if events.len() > SHOWN {
         let _ = write!(text, "\n  and {} more", events.len() - SHOWN);
@@ -242,6 +261,7 @@ fn shown(events: &[Event]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_vector_api::Catalogue;
     use serde_json::json;
 
     use super::*;
@@ -250,7 +270,7 @@ mod tests {
         let mut test = test.clone();
         test["name"] = json!("a");
         let config = json!({"transforms": transforms, "tests": [test]});
-        let mut results = run_all(Catalogue::shipped(), &config);
+        let mut results = run_all(&FlowConfig::new(Catalogue::shipped(), &config));
         results.remove(0).result
     }
 
@@ -302,6 +322,45 @@ mod tests {
             result(&transforms, &unknown),
             TestResult::Invalid(_)
         ));
+    }
+
+    #[test]
+    fn a_test_that_cannot_end_or_has_no_way_to_its_output_is_invalid() {
+        let test = json!({
+            "inputs": log("first", &json!({})),
+            "outputs": [{"extract_from": "last", "conditions": ["true"]}],
+        });
+        let invalid = |why: &str| TestResult::Invalid(why.to_owned());
+        let apart = json!({"first": remap(".a = 1", &[]), "last": remap(".a = 1", &[])});
+        let why = "no event of `first` reaches an output of the test";
+        assert_eq!(result(&apart, &test), invalid(why));
+        let cycle = json!({
+            "first": remap(".a = 1", &[]),
+            "middle": remap(".a = 1", &["first", "third"]),
+            "third": remap(".a = 1", &["middle"]),
+            "last": remap(".a = 1", &["third"]),
+        });
+        let why = "the transform `middle` reads its own events";
+        assert_eq!(result(&cycle, &test), invalid(why));
+    }
+
+    #[test]
+    fn a_test_with_more_events_than_are_followed_has_not_passed() {
+        let many = format!(". = [{}]", vec!["{}"; 110].join(", "));
+        let transforms = json!({
+            "first": remap(&many, &[]),
+            "second": remap(&many, &["first"]),
+            "last": remap(".a = 1", &["second"]),
+        });
+        let test = json!({
+            "inputs": log("first", &json!({})),
+            "outputs": [{"extract_from": "last", "conditions": ["true"]}],
+        });
+        let found = result(&transforms, &test);
+        let TestResult::NotRun(why) = found else {
+            panic!("{found:?}");
+        };
+        assert!(why.contains("more than 10000 components"), "{why}");
     }
 
     #[test]

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 /// Limits of a worker.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct WorkerLimits {
-    /// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
+    /// CPU time for the programs or the tests of one configuration, in seconds; up to one second more can be used.
     #[arg(long, default_value_t = WorkerLimits::SHARED.cpu_seconds)]
     pub(crate) cpu_seconds: u64,
-    /// Memory for the programs of one configuration, in MiB.
+    /// Memory for the programs or the tests of one configuration, in MiB.
     #[arg(long, default_value_t = WorkerLimits::SHARED.memory_mib)]
     pub(crate) memory_mib: u64,
 }
@@ -35,6 +35,12 @@ impl WorkerLimits {
     pub(crate) const OFFLINE: Self = Self {
         cpu_seconds: 30,
         memory_mib: 1024,
+    };
+
+    /// Limits for the tests of a configuration.
+    pub(crate) const TESTS: Self = Self {
+        cpu_seconds: 10,
+        memory_mib: 512,
     };
 
     /// Returns the command line arguments that set these limits.
@@ -84,7 +90,8 @@ pub(crate) fn run(limits: WorkerLimits) -> ExitCode {
     }
 }
 
-fn confine(limits: WorkerLimits) -> io::Result<()> {
+/// Limits the memory of this process.
+pub(crate) fn confine(limits: WorkerLimits) -> io::Result<()> {
     let at_most = |most: u64| Rlimit {
         current: Some(most),
         maximum: Some(most),
@@ -124,7 +131,7 @@ fn serve(orders: impl BufRead, mut findings: impl Write, cpu_seconds: u64) -> io
 }
 
 /// Sets the limit of CPU time from now on.
-fn reset_cpu_limit(cpu_seconds: u64) -> io::Result<()> {
+pub(crate) fn reset_cpu_limit(cpu_seconds: u64) -> io::Result<()> {
     let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
     let used = u64::try_from(used).unwrap_or_default();
     let most = Rlimit {

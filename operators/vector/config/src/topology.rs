@@ -311,11 +311,11 @@ fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticLi
             };
             *next += 1;
             if let Some(begin) = way.iter().position(|(id, _)| id == from) {
-                let mut reconciliation: Vec<_> = way[begin..].iter().map(|(id, _)| *id).collect();
-                reconciliation.reverse();
-                reconciliation.push(reconciliation[0]);
+                let mut cycle: Vec<_> = way[begin..].iter().map(|(id, _)| *id).collect();
+                cycle.reverse();
+                cycle.push(cycle[0]);
                 let path = FieldPath::new(format!("transforms[{here}].inputs[{index}]"));
-                let detail = format!("closes a cycle: {}", shown(&reconciliation));
+                let detail = format!("closes a cycle: {}", shown(&cycle));
                 problems.add(Check::Topology, FieldError::invalid(path, *from, detail));
             } else if !done.contains(from) && before.contains_key(from) {
                 way.push((from, 0));

@@ -10,7 +10,9 @@ use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
     RelatedObjects, SyncRequest, Watch,
 };
-use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
+use lockstep_shared_validation::{
+    ValidatedResource, ValidationRequest, ValidationResult, shortened,
+};
 use lockstep_vector_api::{Catalogues, Pipeline, VectorContext, WorkloadRole, port_allocation};
 use serde_json::{Map, Value, json};
 
@@ -147,7 +149,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let is_new = self.has_role && (result.is_valid() || result.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
         let listens = is_new.then(|| listens_on(object, others, result));
-        let reason = (!result.is_valid()).then(|| shortened(result.message(), LONGEST_REASON));
+        let reason = (!result.is_valid()).then(|| shortened(&result.message(), LONGEST_REASON).into_owned());
         let fields = json!({
             "configCheckResult": result.is_valid(),
             "reason": reason,
@@ -203,22 +205,12 @@ fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<
 fn warnings(result: &ValidationResult) -> Value {
     let warnings = result.warnings.iter().take(MAX_WARNINGS);
     let warnings: Vec<_> = warnings
-        .map(|warning| shortened(warning.error.to_string(), LONGEST_WARNING))
+        .map(|warning| shortened(&warning.error.to_string(), LONGEST_WARNING).into_owned())
         .collect();
     if warnings.is_empty() {
         return Value::Null;
     }
     json!(warnings)
-}
-
-/// Truncates a text that is too long for a status.
-pub(crate) fn shortened(mut text: String, most: usize) -> String {
-    const END: &str = "…";
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most - END.len()));
-        text.push_str(END);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -444,7 +436,7 @@ mod tests {
         };
         let [old, new] = ["0.48", "0.57"].map(validated);
         assert!(is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
-        context.set_catalogues(Catalogues::with(&[catalogue("0.40")]));
+        context.set_catalogues(Catalogues::with(&[catalogue("0.30")]));
         assert!(is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
         context.set_catalogues(Catalogues::with(&[catalogue("0.48")]));
         assert!(!is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));

@@ -59,7 +59,8 @@ impl Language {
         Self { vector: minor }
     }
 
-    /// Returns true if `round` returns an integer whatever it rounds, as before VRL 0.35.
+    /// Returns true if the compiler takes the result of `round` for an integer, as before VRL 0.35, also where a program gets a
+    /// float.
     pub(crate) fn rounds_to_integers(self) -> bool {
         self.vector < 58
     }

@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde_json::Value as Json;
 use vrl::compiler::runtime::{Runtime, Terminate};
-use vrl::compiler::{Program as Compiled, TargetValue, TimeZone};
-use vrl::path::{OwnedTargetPath, PathPrefix, parse_target_path, parse_value_path};
+use vrl::compiler::{ExpressionError, Program as Compiled, TargetValue, TimeZone};
+use vrl::diagnostic::{DiagnosticMessage, Note};
+use vrl::path::parse_value_path;
 use vrl::value::{KeyString, Secrets, Value};
 
 use crate::diagnostic;
@@ -60,33 +61,17 @@ impl Event {
         }
     }
 
-    fn insert_value(&mut self, name: &str, value: Value) {
-        if let Value::Object(fields) = &mut self.fields {
-            fields.insert(name.into(), value);
-        }
-    }
-
     /// Sets the metadata of an event that a program has dropped, as Vector does.
     pub fn set_dropped(&mut self, component: &str, reason: &Stop) {
-        let (reason, message) = match reason {
-            Stop::Abort(message) => ("abort", message),
-            Stop::Error(message) => ("error", message),
+        let (reason, cause) = match reason {
+            Stop::Abort(cause) => ("abort", cause),
+            Stop::Error(cause) => ("error", cause),
         };
         let dropped = serde_json::json!({
-            "reason": reason, "message": message, "component_id": component,
+            "reason": reason, "message": cause.message, "component_id": component,
             "component_type": "remap", "component_kind": "transform",
         });
-        if let Ok(OwnedTargetPath {
-            prefix: PathPrefix::Metadata,
-            path,
-        }) = parse_target_path("%dropped")
-        {
-            self.metadata.insert(&path, Value::from(dropped.clone()));
-        }
-        self.insert_value(
-            "metadata",
-            Value::from(serde_json::json!({"dropped": dropped})),
-        );
+        self.insert("metadata.dropped", dropped);
     }
 
     /// Returns the fields.
@@ -128,16 +113,38 @@ impl fmt::Display for NotRunnable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The program has aborted.
-    Abort(String),
+    Abort(StopCause),
     /// A call has failed.
-    Error(String),
+    Error(StopCause),
+}
+
+/// Cause of the end of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopCause {
+    /// Error with its place in the program.
+    error: String,
+    /// Message that the program gives, and otherwise the error.
+    message: String,
+}
+
+impl StopCause {
+    fn new(error: &ExpressionError) -> Self {
+        let notes = error.notes();
+        let is_of_program = |note: &&Note| matches!(note, Note::UserErrorMessage(_));
+        let of_program = notes.iter().rfind(is_of_program);
+        let message = of_program.map_or_else(|| error.to_string(), Note::to_string);
+        Self {
+            error: error.to_string(),
+            message,
+        }
+    }
 }
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Abort(message) => write!(f, "the program aborts: {message}"),
-            Self::Error(message) => write!(f, "the program fails: {message}"),
+            Self::Abort(cause) => write!(f, "the program aborts: {}", cause.error),
+            Self::Error(cause) => write!(f, "the program fails: {}", cause.error),
         }
     }
 }
@@ -222,8 +229,8 @@ impl RunnableProgram {
         let run = || Runtime::default().resolve(&mut target, &self.program, &self.timezone);
         let result = limits::on_a_large_stack(run);
         let result = result.map_err(|end| match end {
-            Terminate::Abort(error) => Stop::Abort(error.to_string()),
-            Terminate::Error(error) => Stop::Error(error.to_string()),
+            Terminate::Abort(error) => Stop::Abort(StopCause::new(&error)),
+            Terminate::Error(error) => Stop::Error(StopCause::new(&error)),
         })?;
         Ok((target, result))
     }
@@ -270,7 +277,31 @@ mod tests {
         let failed = transformed(".x = to_int!(.message)", event());
         assert!(matches!(failed, Err(Stop::Error(_))), "{failed:?}");
         let aborted = transformed("abort \"enough\"", event());
-        assert_eq!(aborted, Err(Stop::Abort("enough".to_owned())));
+        let Err(aborted @ Stop::Abort(_)) = aborted else {
+            panic!("{aborted:?}");
+        };
+        assert_eq!(aborted.to_string(), "the program aborts: enough");
+    }
+
+    #[test]
+    fn a_dropped_event_keeps_its_metadata_and_gets_the_message_of_the_program() {
+        let fields = json!({"metadata": {"a": 1}});
+        for (source, reason, message) in [
+            ("assert!(false, \"no\")", "error", "no"),
+            ("abort \"enough\"", "abort", "enough"),
+        ] {
+            let program = compiled(source, Purpose::Remap).expect("it compiles");
+            let mut event = Event::from_json(fields.clone());
+            let stop = program.transform(event.clone()).expect_err("it stops");
+            event.set_dropped("parse", &stop);
+            let metadata = &event.to_json()["metadata"];
+            assert_eq!(metadata["a"], 1);
+            let dropped = json!({
+                "reason": reason, "message": message, "component_id": "parse",
+                "component_type": "remap", "component_kind": "transform",
+            });
+            assert_eq!(metadata["dropped"], dropped);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::catalogues::UsedCatalogue;
 use crate::rules::context;
 use crate::rules::context::VectorContext;
 use crate::rules::validation_cache::{Conditions, Problems};
+use crate::test_result::NamedResult;
 use crate::tenancy::policy::{Section, TenantPolicy};
 use crate::types::pipeline::Pipeline;
 use crate::workload_release;
@@ -41,6 +42,7 @@ pub(crate) struct CachedValidation {
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Problems>>,
+    test_results: OnceCell<Vec<NamedResult>>,
 }
 
 impl CachedValidation {
@@ -69,6 +71,7 @@ impl CachedValidation {
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
                 problems: OnceCell::new(),
+                test_results: OnceCell::new(),
             }
         })
     }
@@ -95,6 +98,11 @@ impl CachedValidation {
         } else {
             OptOut::Author
         }
+    }
+
+    /// Returns the results of the tests, which are run once for all rules.
+    pub(crate) fn test_results(&self, run: impl FnOnce() -> Vec<NamedResult>) -> &[NamedResult] {
+        self.test_results.get_or_init(run)
     }
 
     /// Returns the variables that Vector does not replace.

@@ -59,9 +59,15 @@ fn report<K: Pipeline>(
         return;
     };
     let validation = CachedValidation::of(context);
-    let mut config = validation.config.clone();
-    config["tests"] = json!(tests);
-    let results = run(validation.newest(), &config);
+    // Vector does not run the tests of a configuration that it cannot load.
+    if validation.problems(extension).prevent_loading() {
+        return;
+    }
+    let results = validation.test_results(|| {
+        let mut config = validation.config.clone();
+        config["tests"] = json!(tests);
+        run(validation.newest(), &config)
+    });
     for (index, NamedResult { name, result }) in results.iter().enumerate() {
         if let Some(detail) = problem(result) {
             let path = FieldPath::new("spec.tests").index(index);

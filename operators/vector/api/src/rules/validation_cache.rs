@@ -29,6 +29,14 @@ pub(crate) struct Problems {
     pub(crate) start_up: Vec<Diagnostic>,
 }
 
+impl Problems {
+    /// Returns true if Vector does not load the configuration.
+    pub(crate) fn prevent_loading(&self) -> bool {
+        let mut load = self.load.iter();
+        load.any(|problem| !problem.check.is_warning())
+    }
+}
+
 /// Everything besides the configuration that its problems depend on.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Conditions<'a> {

@@ -1,9 +1,7 @@
-//! Events that enter a flow, and the conditions that events of a test meet.
+//! Events that enter a flow.
 
-use lockstep_vector_api::{Catalogue, Event, NotRunnable, Program, Purpose, RunnableProgram};
+use lockstep_vector_api::{Event, NotRunnable, Program, Purpose, RunnableProgram};
 use serde_json::Value;
-
-use crate::flow::transform::{Condition, Environment, condition};
 
 /// Returns the event of a line: its fields if it is a JSON object, and otherwise the event that Vector makes of a line.
 pub(crate) fn event_of_line(line: &str) -> Event {
@@ -67,21 +65,4 @@ pub(crate) fn event_of_test(input: &Value) -> Result<Event, InputProblem> {
             "the type of an input is `raw`, `vrl`, `log` or `metric`, and not `{type_}`"
         ))),
     }
-}
-
-/// Reads the conditions of an output of a test.
-///
-/// # Errors
-///
-/// Only Vector evaluates one of them, for this reason.
-pub(crate) fn conditions(
-    catalogue: &Catalogue,
-    config: &Value,
-    conditions: &[Value],
-) -> Result<Vec<Condition>, String> {
-    let environment = Environment::new(catalogue, config);
-    let conditions = conditions.iter();
-    conditions
-        .map(|value| condition(value, &environment))
-        .collect()
 }

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use lockstep_vector_api::{
-    Catalogue, Component, ComponentKind, Event, NotRunnable, Program, Purpose, RunnableProgram,
-    Stop, VectorVersion,
+    Component, ComponentKind, Event, NotRunnable, Program, Purpose, RunnableProgram, Stop,
+    VectorVersion,
 };
 use serde_json::Value;
+
+use crate::flow::FlowConfig;
 
 /// Facts that all programs of a configuration depend on.
 pub(crate) struct Environment {
@@ -17,13 +19,17 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(catalogue: &Catalogue, config: &Value) -> Self {
-        let tables = config["enrichment_tables"].as_object();
+    pub(crate) fn new(flow_config: &FlowConfig) -> Self {
+        let FlowConfig {
+            config, version, ..
+        } = flow_config;
+        let tables = config.get("enrichment_tables").and_then(Value::as_object);
         let tables = tables.into_iter().flat_map(serde_json::Map::keys).cloned();
+        let timezone = config.get("timezone").and_then(Value::as_str);
         Self {
             tables: tables.collect(),
-            timezone: config["timezone"].as_str().map(str::to_owned),
-            version: catalogue.number(),
+            timezone: timezone.map(str::to_owned),
+            version: *version,
         }
     }
 

@@ -2,9 +2,10 @@
 //! machine, unless the files of Vector are there.
 
 use vrl::compiler::function::{Parameter, closure};
-use vrl::compiler::state::TypeState;
+use vrl::compiler::state::{TypeInfo, TypeState};
 use vrl::prelude::{
-    ArgumentList, Compiled, Example, Expression, Function, FunctionCompileContext, TypeDef,
+    ArgumentList, Compiled, Context, Example, Expression, Function, FunctionCompileContext,
+    Resolved, TypeDef,
 };
 
 use crate::language::Language;
@@ -21,6 +22,20 @@ const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources"
 pub(crate) struct RestrictedFunction {
     pub(crate) function: &'static dyn Function,
     pub(crate) is_denied: bool,
+}
+
+/// Call of `round` by a version whose result is an integer, as the compiler knows it.
+#[derive(Clone, Debug)]
+struct IntegerRounding(Box<dyn Expression>);
+
+impl Expression for IntegerRounding {
+    fn resolve(&self, context: &mut Context<'_>) -> Resolved {
+        self.0.resolve(context)
+    }
+
+    fn type_info(&self, state: &TypeState) -> TypeInfo {
+        TypeInfo::new(state, TypeDef::integer().infallible())
+    }
 }
 
 impl Function for RestrictedFunction {
@@ -101,9 +116,8 @@ impl Function for RestrictedFunction {
             ));
         }
         if name == "round" && language.rounds_to_integers() {
-            self.function.compile(state, context, arguments)?;
-            not_run(name, context);
-            return Ok(not_compiled(TypeDef::integer().infallible()));
+            let rounding = self.function.compile(state, context, arguments)?;
+            return Ok(Box::new(IntegerRounding(rounding)));
         }
         match HashRedactor::of(name, &arguments, state) {
             Some(redactor) => {

@@ -7,6 +7,7 @@ use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use lockstep_controller::{CustomObject, ReconcileError};
+use lockstep_shared_validation::shortened;
 use lockstep_vector_api::PipelineWorkload;
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use crate::run::follow::loading::Loading;
 use crate::run::report::now;
 use crate::run::report::workload_status::LONGEST_PROBLEM;
-use crate::validate_only::shortened;
 
 /// Number of statuses that are written at the same time.
 const CONCURRENCY: usize = 8;
@@ -49,7 +49,7 @@ impl PipelineReporter {
             workload: &name,
             generations: generations.collect(),
             problems: problems
-                .map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)))
+                .map(|(key, message)| (key, shortened(&message, LONGEST_PROBLEM).into_owned()))
                 .collect(),
             loading,
         };

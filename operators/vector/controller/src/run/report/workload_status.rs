@@ -1,6 +1,7 @@
 //! Status of a workload.
 
 use lockstep_controller::{ReconcileError, replace_status};
+use lockstep_shared_validation::shortened;
 use lockstep_vector_api::RunStatus;
 use serde_json::{Map, Value};
 
@@ -9,7 +10,6 @@ use crate::run::follow::follower::Refreshed;
 use crate::run::follow::reload::ReloadReport;
 use crate::run::kaasops;
 use crate::run::publish::publisher::Desired;
-use crate::validate_only::shortened;
 
 /// Maximum number of pipelines that do not run in the status of a workload.
 const MAX_PROBLEMS: usize = 20;
@@ -71,7 +71,7 @@ impl Outcome<'_> {
         after.running_pipelines = Some(count(assembly.parts.len()));
         after.not_running = not_running(desired, checks);
         let catalogue = checks.catalogue.clone();
-        after.catalogue = catalogue.map(|state| shortened(state, LONGEST_PROBLEM));
+        after.catalogue = catalogue.map(|state| shortened(&state, LONGEST_PROBLEM).into_owned());
         let check_pods = count(desired.publication.checks.len());
         after.check_pods = Some(check_pods).filter(|pods| *pods > 0);
         after.validator.clone_from(&checks.validator);
@@ -88,7 +88,7 @@ fn not_running(desired: &Desired, checks: &CheckReport) -> Vec<String> {
     let each = each.map(|problem| format!("{}: {}", problem.pipeline, problem.message));
     let problems = together.into_iter().chain(each).take(MAX_PROBLEMS);
     problems
-        .map(|problem| shortened(problem, LONGEST_PROBLEM))
+        .map(|problem| shortened(&problem, LONGEST_PROBLEM).into_owned())
         .collect()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use lockstep_shared_validation::shortened;
 use serde::{Deserialize, Serialize};
 
 /// Key in the Secret with the parts that run now.
@@ -163,15 +164,9 @@ impl Outcome {
         let (Self::Failed { message, .. } | Self::Unfinished { message, .. }) = self else {
             return;
         };
-        if message.len() > longest {
-            message.truncate(message.floor_char_boundary(longest - CUT.len()));
-            message.push_str(CUT);
-        }
+        *message = shortened(message, longest).into_owned();
     }
 }
-
-/// End of a message that was cut off.
-const CUT: &str = "…";
 
 fn retry_after(attempts: u32) -> Duration {
     let factor = 2_u32.saturating_pow(attempts);

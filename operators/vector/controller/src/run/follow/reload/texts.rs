@@ -1,13 +1,13 @@
 //! Texts about the reloads of a workload.
 
 use lockstep_controller::{OperatorCondition, OperatorEvent};
+use lockstep_shared_validation::shortened;
 use lockstep_vector_api::NotLoaded;
 use lockstep_vector_assembly::Assembly;
 use serde_json::Value;
 
 use crate::run::condition::warning;
 use crate::run::follow::reload::pod_loads::{Loads, PodLoad, PodState};
-use crate::validate_only::shortened;
 
 /// Type of the condition of a workload with Pods that do not load its configuration.
 const CONDITION: &str = "ReloadFailed";
@@ -67,7 +67,7 @@ pub(crate) fn event(
     Some(OperatorEvent {
         is_warning: true,
         reason: CONDITION,
-        note: shortened(problem(loads, assembly, shown)?, LONGEST_EVENT),
+        note: shortened(&problem(loads, assembly, shown)?, LONGEST_EVENT).into_owned(),
     })
 }
 
@@ -99,7 +99,7 @@ fn described(loads: &Loads, assembly: &Assembly, shown: &dyn Fn(&str) -> String)
         .into_iter()
         .filter_map(|load| describe(load, assembly, shown));
     pods.take(SHOWN)
-        .map(|text| shortened(text, LONGEST))
+        .map(|text| shortened(&text, LONGEST).into_owned())
         .collect()
 }
 
