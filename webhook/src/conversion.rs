@@ -133,7 +133,12 @@ fn convert_all(
         }
         convert_text(object, to, validators, &mut converted)
             .err()
-            .map(|problem| format!("objects[{index}]: {}", shortened(&problem, MAX_MESSAGE_BYTES)))
+            .map(|problem| {
+                format!(
+                    "objects[{index}]: {}",
+                    shortened(&problem, MAX_MESSAGE_BYTES)
+                )
+            })
     })?;
     converted.push(b']');
     Ok(match problem {

@@ -212,7 +212,10 @@ impl Flow {
     }
 
     /// Returns the components that read events which left outputs, with the event that each reads.
-    fn deliveries(&self, left: &[(String, Event)]) -> impl DoubleEndedIterator<Item = (&str, Event)> {
+    fn deliveries(
+        &self,
+        left: &[(String, Event)],
+    ) -> impl DoubleEndedIterator<Item = (&str, Event)> {
         left.iter().flat_map(|(output, event)| {
             let readers = self.readers.get(output).map(Vec::as_slice);
             let readers = readers.unwrap_or_default().iter();
@@ -230,10 +233,16 @@ impl Flow {
                 continue;
             };
             if visits.len() == MAX_VISITS {
-                let why = format!("the event and what is made of it visit more than {MAX_VISITS} components");
+                let why = format!(
+                    "the event and what is made of it visit more than {MAX_VISITS} components"
+                );
                 let left: BTreeSet<_> = open.iter().map(|(id, _)| *id).chain([id]).collect();
-                let left = left.into_iter().filter_map(|id| Some((id, self.steps.get(id)?)));
-                visits.extend(left.map(|(id, step)| step.visit(id, VisitResult::NotRun(why.clone()))));
+                let left = left
+                    .into_iter()
+                    .filter_map(|id| Some((id, self.steps.get(id)?)));
+                visits.extend(
+                    left.map(|(id, step)| step.visit(id, VisitResult::NotRun(why.clone()))),
+                );
                 break;
             }
             let result = step.result(id, event);

@@ -69,7 +69,9 @@ pub(crate) fn run(limits: WorkerLimits) -> ExitCode {
         reset_cpu_limit(limits.cpu_seconds)?;
         let flow_config = serde_json::from_reader(io::stdin().lock())?;
         let results = run_all(&flow_config);
-        io::stdout().lock().write_all(&serde_json::to_vec(&results)?)
+        io::stdout()
+            .lock()
+            .write_all(&serde_json::to_vec(&results)?)
     };
     match run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -149,7 +149,8 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let is_new = self.has_role && (result.is_valid() || result.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
         let listens = is_new.then(|| listens_on(object, others, result));
-        let reason = (!result.is_valid()).then(|| shortened(&result.message(), LONGEST_REASON).into_owned());
+        let reason =
+            (!result.is_valid()).then(|| shortened(&result.message(), LONGEST_REASON).into_owned());
         let fields = json!({
             "configCheckResult": result.is_valid(),
             "reason": reason,

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::types::workload_kind::WorkloadKind;
 
+/// Field with the number of Pods that are there in addition.
+const SURGE: &str = "maxSurge";
+
 /// Object that runs the Pods, with what its strategies can be.
 struct Strategies {
     object: &'static str,
@@ -17,7 +20,7 @@ const OF_DAEMON_SETS: Strategies = Strategies {
     object: "DaemonSet",
     types: ["RollingUpdate", "OnDelete"],
     denied: &[(
-        "maxSurge",
+        SURGE,
         "the old and the new Pod of a node would run at the same time, and Vector does not start while another one uses its data directory; use `maxUnavailable`",
     )],
 };
@@ -35,7 +38,7 @@ const OF_STATEFUL_SETS: Strategies = Strategies {
     object: "StatefulSet",
     types: ["RollingUpdate", "OnDelete"],
     denied: &[(
-        "maxSurge",
+        SURGE,
         "an aggregator with `persistence` is a StatefulSet, whose Pods have one name and one claim each; use `maxUnavailable`",
     )],
 };
@@ -69,14 +72,30 @@ fn validate<K: WorkloadKind>(context: &RuleContext<'_, K>, diagnostics: &mut Dia
         let detail = format!("a {} has `{first}` and `{second}`", strategies.object);
         diagnostics.push(FieldError::invalid(path.child("type"), type_, detail));
     }
-    let rolling = strategy.get("rollingUpdate").and_then(Value::as_object);
+    let Some(rolling) = strategy.get("rollingUpdate").and_then(Value::as_object) else {
+        return;
+    };
+    let path = path.child("rollingUpdate");
+    if let Some(type_) = type_.filter(|type_| *type_ != "RollingUpdate") {
+        let detail = format!("only the type `RollingUpdate` has it, and the type is `{type_}`");
+        diagnostics.push(FieldError::forbidden(path, detail));
+        return;
+    }
+    let is_zero = |value: &Value| matches!(value.as_str(), Some("0" | "0%")) || *value == 0;
+    let mut is_surge_denied = false;
     for (name, why) in strategies.denied {
-        let value = rolling.and_then(|rolling| rolling.get(*name));
-        let is_set = |value: &&Value| !matches!(value.as_str(), Some("0" | "0%")) && **value != 0;
-        if let Some(value) = value.filter(is_set) {
-            let path = path.child("rollingUpdate").child(name);
-            diagnostics.push(FieldError::invalid(path, value.clone(), *why));
+        is_surge_denied |= *name == SURGE;
+        if let Some(value) = rolling.get(*name).filter(|value| !is_zero(value)) {
+            diagnostics.push(FieldError::invalid(path.child(name), value.clone(), *why));
         }
+    }
+    let unavailable = rolling.get("maxUnavailable");
+    if let Some(unavailable) = unavailable.filter(|unavailable| is_zero(unavailable))
+        && (is_surge_denied || rolling.get(SURGE).is_some_and(is_zero))
+    {
+        let detail = "no Pod could be replaced, because none may be there in addition";
+        let path = path.child("maxUnavailable");
+        diagnostics.push(FieldError::invalid(path, unavailable.clone(), detail));
     }
 }
 
@@ -123,10 +142,21 @@ mod tests {
             denied::<VectorAggregator>(&spec)
         };
         let partition = json!({"rollingUpdate": {"partition": 1}});
+        let at = "spec.agent.updateStrategy.rollingUpdate.maxUnavailable";
+        assert_eq!(
+            agent(json!({"rollingUpdate": {"maxUnavailable": "0%"}})),
+            [at]
+        );
+        let both = json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 1}});
+        assert_eq!(agent(both), ["spec.agent.updateStrategy.rollingUpdate"]);
+        let none_unavailable = json!({"rollingUpdate": {"maxUnavailable": 0}});
+        let neither = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
         for (strategy, of_deployment, of_stateful_set) in [
             (&recreate, true, false),
             (&surge, true, false),
             (&partition, false, true),
+            (&none_unavailable, true, false),
+            (&neither, false, false),
             (&json!({"type": "OnDelete"}), false, true),
         ] {
             assert_eq!(
