@@ -41,7 +41,7 @@
 //!
 //! # Command line
 //!
-//! [`duration`] parses durations as all options of the program do. [`run_server`] runs the server of a subcommand. [`InputFormat`] is the option of subcommands that
+//! [`duration`] parses durations as all options of the program do. [`run_server`] runs the server of a subcommand, and [`cluster_client`] is its access to the cluster. [`InputFormat`] is the option of subcommands that
 //! read many requests, and [`on_one_line`] escapes text for one line of output.
 //!
 //! # Other crates
@@ -83,6 +83,7 @@ pub use prometheus_client;
 pub use serde_json;
 
 pub use crate::admission_checks::AdmissionCheck;
+pub use crate::args::cluster::cluster_client;
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;
 pub use crate::check::yaml::document::describe_yaml_error;

@@ -61,8 +61,8 @@ struct VectorArgs {
     #[arg(long = "vector-reload-timeout", default_value = "5m", value_parser = duration)]
     reload_timeout: Duration,
     /// Image with this program. Agents and aggregators whose components get other names run it as an init container, which
-    /// moves their data, and so do the Pods of `configCheck.warm`. Default: the image in the Deployment of the controller. If
-    /// there is none, no data is moved, and there are no such Pods.
+    /// moves their data, and so do the Pods of `configCheck.warm` and the event collector. Default: the image in the Deployment
+    /// of the controller. If there is none, no data is moved, there are no such Pods, and the event collector is that of kaasops.
     #[arg(long = "vector-migration-image", value_name = "IMAGE")]
     migration_image: Option<String>,
     #[command(flatten)]

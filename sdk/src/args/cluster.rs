@@ -7,7 +7,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 /// Options for the kubeconfig and its context.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct ClusterArgs {
     /// Kubeconfig file. Default: the files in `KUBECONFIG`, or `~/.kube/config`.
     #[arg(long, value_name = "FILE")]
@@ -15,6 +15,15 @@ pub(crate) struct ClusterArgs {
     /// Context of the kubeconfig. Default: its current context.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+}
+
+/// Returns a client with the rights of the Pod, or of the user of the current context of the kubeconfig.
+///
+/// # Errors
+///
+/// There is no configuration of a cluster, or it cannot be used.
+pub async fn cluster_client() -> anyhow::Result<Client> {
+    ClusterArgs::default().client().await
 }
 
 impl ClusterArgs {

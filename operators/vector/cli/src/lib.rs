@@ -2,6 +2,7 @@
 
 mod catalogue;
 pub mod catalogue_files;
+mod collect_events;
 mod common_args;
 mod compilers;
 mod components;
@@ -73,6 +74,9 @@ enum Command {
     /// Move read positions and disk buffers of Vector to directories with other names of components. It is run by an init
     /// container, before Vector starts. Exit codes: 0: Vector can start; 1: a directory could not be read or written.
     MigrateData(migrate_data::Args),
+    /// Send the Events of Kubernetes to pipelines with a source of the type `kubernetes_events`. The event collector of an
+    /// aggregator runs it.
+    CollectEvents(collect_events::Args),
     /// Serve the validation by the Vector of an image, over HTTPS: the container of a validator runs it beside this Vector.
     #[cfg(unix)]
     ServeValidation(serve_validation::Args),
@@ -99,6 +103,7 @@ pub fn run(args: &Args) -> ExitCode {
         Command::Graph(graph) => graph::run(graph, &args.common),
         Command::Components(components) => components::run(components),
         Command::Catalogue(catalogue) => catalogue::run(catalogue),
+        Command::CollectEvents(collect_events) => collect_events::run(collect_events),
         Command::MigrateData(migrate_data) => migrate_data::run(migrate_data),
         #[cfg(unix)]
         Command::ServeValidation(serve) => serve_validation::run(serve),

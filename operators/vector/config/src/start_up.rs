@@ -30,6 +30,7 @@ mod kafka;
 mod log_schema;
 mod loki;
 mod lua;
+mod memory_filters;
 mod memory_tables;
 mod metrics_expiry;
 mod multicast;

@@ -109,6 +109,7 @@ impl Desired {
             vector_version: Catalogue::shipped().number(),
             has_pod_monitors: false,
             cluster_scoped_names: ClusterScopedNames::default(),
+            program_image: None,
         };
         let observed = ObservedAggregator::default();
         let owned = owned::objects(object, &publication, &cluster, &observed);

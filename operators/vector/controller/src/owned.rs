@@ -157,7 +157,9 @@ fn add_aggregator(
         objects.extend([deployment::desired(workload, aggregator, observed)]);
     }
     objects.extend(observed.predecessor(workload, aggregator));
-    objects.extend(event_collector::desired(workload, aggregator, &services));
+    objects.extend(event_collector::desired(
+        workload, aggregator, &services, observed,
+    ));
     objects.extend(autoscaler::desired(workload, aggregator));
     objects.extend(disruption_budget::desired(workload, aggregator));
     Ok(())

@@ -11,6 +11,8 @@ pub struct Cluster {
     pub has_pod_monitors: bool,
     /// Names of cluster-scoped objects.
     pub cluster_scoped_names: ClusterScopedNames,
+    /// Image with this program, if it is known.
+    pub program_image: Option<String>,
 }
 
 /// Names of the `ClusterRole` and of the `ClusterRoleBinding` of a workload.

@@ -1,10 +1,12 @@
-//! Event collector: sends Kubernetes Events to the `kubernetes_events` sources of an aggregator.
+//! Event collector: sends Kubernetes Events to the `kubernetes_events` sources of an aggregator. It is this program, or the event
+//! collector of kaasops, whose configuration, log events and metrics are the same.
 
 use lockstep_vector_api::{Aggregator, EventCollector};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::labels::{self, Component};
+use crate::owned::observed::ObservedAggregator;
 use crate::owned::owned_workload::{OwnedWorkload, object};
 use crate::owned::rbac::{self, Account};
 use crate::owned::service::PipelineServices;
@@ -16,6 +18,12 @@ const METRICS_PORT: u16 = 8080;
 /// Volume with the configuration.
 const CONFIG: &str = "event-collector-config";
 
+/// Name of the container.
+const CONTAINER: &str = "event-collector";
+
+/// Arguments of this program.
+const ARGUMENTS: [&str; 2] = ["vector", "collect-events"];
+
 /// Default number of events in a batch.
 const MAX_BATCH_SIZE: i32 = 250;
 
@@ -24,6 +32,7 @@ pub(crate) fn desired(
     workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     services: &PipelineServices<'_>,
+    observed: &ObservedAggregator<'_>,
 ) -> Vec<Value> {
     let receivers = receivers(services);
     if receivers.is_empty() {
@@ -59,7 +68,7 @@ pub(crate) fn desired(
     let spec = json!({"ports": [port], "selector": labels});
     let service = object("v1", "Service", metadata()).with("spec", spec);
     objects.push(service.into());
-    objects.push(deployment(workload, aggregator, settings));
+    objects.push(deployment(workload, aggregator, settings, observed));
     objects
 }
 
@@ -107,10 +116,37 @@ fn configuration(
     json!({"MaxBatchSize": size, "Receivers": receivers}).to_string()
 }
 
+/// Returns the image of another event collector that the workload names. One that runs is not replaced: the Pods of a workload
+/// that is taken over stay as they are.
+fn foreign_image<'a>(
+    collector: &'a EventCollector,
+    observed: &ObservedAggregator<'a>,
+) -> Option<&'a str> {
+    let named = image::set(collector.image.as_deref());
+    named.or_else(|| {
+        let containers = &observed.event_collector?["spec"]["template"]["spec"]["containers"];
+        let mut containers = containers.as_array()?.iter();
+        let running = containers.find(|container| container["name"] == CONTAINER)?;
+        let is_foreign = running["args"] != json!(ARGUMENTS);
+        running["image"].as_str().filter(|_| is_foreign)
+    })
+}
+
+/// Returns the security context of this program if the workload names none.
+fn restricted() -> Map<String, Value> {
+    let context = json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": true,
+    });
+    context.as_object().cloned().unwrap_or_default()
+}
+
 fn deployment(
     workload: &OwnedWorkload<'_>,
     aggregator: &Aggregator,
     collector: &EventCollector,
+    observed: &ObservedAggregator<'_>,
 ) -> Value {
     let settings = workload.settings;
     let name = workload.event_collector_name();
@@ -124,17 +160,34 @@ fn deployment(
     }
     let metadata = owned_workload::metadata(&labels, &annotations);
     let policy = image::pull_policy(collector.image_pull_policy).unwrap_or("IfNotPresent");
-    let collector_image = image::set(collector.image.as_deref()).unwrap_or(image::EVENT_COLLECTOR);
     let mount = json!({"name": CONFIG, "mountPath": "/etc/event-collector"});
     let container = Fields::new()
-        .with("name", "event-collector")
-        .with("image", collector_image)
+        .with("name", CONTAINER)
         .with("imagePullPolicy", policy)
-        .with("volumeMounts", vec![mount])
-        .with_some(
-            "securityContext",
-            settings.container_security_context.clone(),
-        );
+        .with("volumeMounts", vec![mount]);
+    let security = settings.container_security_context.clone();
+    let program = workload.cluster.program_image.as_deref();
+    let container =
+        match (foreign_image(collector, observed), program) {
+            (None, Some(program)) => {
+                let probe = |period_seconds: u32| {
+                    let probe = json!({"path": "/healthz", "port": METRICS_PORT});
+                    json!({"httpGet": probe, "periodSeconds": period_seconds, "timeoutSeconds": 5})
+                };
+                container
+                .with("image", program)
+                .with("args", ARGUMENTS.to_vec())
+                .with("livenessProbe", probe(30))
+                .with("readinessProbe", probe(10))
+                .with("resources", json!({
+                    "requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"},
+                }))
+                .with("securityContext", security.unwrap_or_else(restricted))
+            }
+            (foreign, _) => container
+                .with("image", foreign.unwrap_or(image::EVENT_COLLECTOR))
+                .with_some("securityContext", security),
+        };
     let volume = json!({"name": CONFIG, "configMap": {"name": name}});
     let pod = pod::scheduling(settings, Some(aggregator))
         .with("serviceAccountName", name.as_str())

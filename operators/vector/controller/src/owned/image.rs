@@ -7,7 +7,7 @@ use crate::owned::cluster::Cluster;
 /// Default image of the configuration reloader.
 const CONFIG_RELOADER: &str = "docker.io/kaasops/config-reloader:v0.1.4";
 
-/// Default image of the event collector.
+/// Image of the event collector of kaasops, if the image of this program is not known.
 pub(crate) const EVENT_COLLECTOR: &str = "kaasops/event-collector:v0.5.0";
 
 /// Returns the image of Vector. The default is the distribution that the operator of kaasops runs, in the version for

@@ -1,4 +1,4 @@
-//! Observed Deployment and `StatefulSet` of an aggregator.
+//! Observed Deployments and `StatefulSet` of an aggregator.
 
 use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ pub struct ObservedAggregator<'a> {
     pub deployment: Option<&'a Value>,
     /// `StatefulSet`, if it exists.
     pub stateful_set: Option<&'a Value>,
+    /// Deployment of the event collector, if it exists.
+    pub event_collector: Option<&'a Value>,
     /// If true, the workload of the desired kind is rolled out and all its Pods are ready.
     pub is_successor_ready: bool,
 }

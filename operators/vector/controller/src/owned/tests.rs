@@ -2,6 +2,7 @@
 
 mod config_check;
 mod data_migration;
+mod event_collector;
 mod field_effects;
 mod golden;
 mod permissions;
@@ -87,6 +88,7 @@ impl Input<'_> {
                 vector_version: VectorVersion::parse("0.57").expect("a version"),
                 has_pod_monitors: true,
                 cluster_scoped_names: ClusterScopedNames::Plain,
+                program_image: None,
             },
             observed: ObservedAggregator::default(),
         }

@@ -49,7 +49,8 @@ fn delays() -> ExponentialBuilder {
 /// Image with this program, the Pods of the controller, and the namespaces of workloads.
 #[derive(Clone, Debug, Default)]
 pub struct Installation {
-    /// Image with this program. None: no data is moved when components get other names, and no Pod keeps running for checks.
+    /// Image with this program. None: no data is moved when components get other names, no Pod keeps running for checks, and the
+    /// event collector is that of kaasops.
     pub image: Option<String>,
     /// Pods of the controller. None: every Pod may connect to one that keeps running for checks, which asks for a token.
     pub pods: Option<ControllerPods>,

@@ -86,6 +86,7 @@ impl<K: WorkloadKind> WorkloadReconciler<K> {
             vector_version: Catalogue::shipped().number(),
             has_pod_monitors,
             cluster_scoped_names: ClusterScopedNames::default(),
+            program_image: installation.image.clone(),
         };
         let secret_access = installation.secret_access.clone();
         let reloads = ObservedReloads::new(

@@ -81,6 +81,7 @@ fn the_workload_of_the_other_kind_stays_until_its_successor_is_ready() {
                 deployment: Some(&stored),
                 stateful_set: Some(&stored),
                 is_successor_ready,
+                ..ObservedAggregator::default()
             };
             input
         };

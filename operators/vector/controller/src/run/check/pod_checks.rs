@@ -471,6 +471,7 @@ async fn ids_taken_over<K: WorkloadKind>(
         children: request.children(),
         namespace: &names.namespace,
         name: &names.name,
+        event_collector: &names.event_collector,
         uid: uid.unwrap_or_default(),
     };
     lookup.component_ids(K::ROLE).await

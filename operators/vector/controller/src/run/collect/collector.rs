@@ -115,6 +115,7 @@ impl Collector {
             children: request.children(),
             namespace: &names.namespace,
             name: &names.name,
+            event_collector: &names.event_collector,
             uid: uid.unwrap_or_default(),
         };
         let is_persistent = workload::is_persistent(request.parent());

@@ -26,6 +26,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// adopted: they have no label of ours.
 pub(crate) struct Observed {
     workloads: Vec<(&'static str, Value)>,
+    event_collector: Option<Value>,
     /// Fingerprint of the options with which Pods run whose template has no fingerprint, see
     /// [`Publication::adopted_hash`](crate::owned::Publication::adopted_hash).
     pub(crate) adopted_hash: Option<String>,
@@ -40,6 +41,8 @@ pub(crate) struct Lookup<'a> {
     pub(crate) children: Children<'a>,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
+    /// Name of the objects of the event collector.
+    pub(crate) event_collector: &'a str,
     /// UID of the workload.
     pub(crate) uid: &'a str,
 }
@@ -61,6 +64,10 @@ impl Lookup<'_> {
             (WorkloadRole::Aggregator, true) => "StatefulSet",
             (WorkloadRole::Aggregator, false) => "Deployment",
         };
+        let event_collector = match kind {
+            WorkloadRole::Agent => None,
+            WorkloadRole::Aggregator => self.event_collector().await?,
+        };
         let live = workloads.iter().find(|(kind, _)| *kind == desired_kind);
         let adopted_hash = match live {
             Some((_, workload)) => self.adopted_hash(workload).await?,
@@ -73,6 +80,7 @@ impl Lookup<'_> {
         });
         Ok(Observed {
             workloads,
+            event_collector,
             adopted_hash,
             is_rolled_out: self.children.pending_reason(&desired).is_none(),
             desired_kind,
@@ -92,6 +100,20 @@ impl Lookup<'_> {
             ],
         };
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns the Deployment of the event collector.
+    async fn event_collector(&self) -> Result<Option<Value>, ReconcileError> {
+        let is_cached = |name| -> Result<_, ReconcileError> {
+            let found: Option<Deployment> = self.children.get_namespaced(self.namespace, name)?;
+            Ok(found)
+        };
+        // It is adopted together with the aggregator.
+        let found = match is_cached(self.event_collector)? {
+            None if is_cached(self.name)?.is_none() => self.get_named(self.event_collector).await?,
+            cached => cached,
+        };
+        Ok(found.map(|found| json!(found)))
     }
 
     /// Returns the ids of the components in the configuration with which the Pods run. Another operator may have published
@@ -246,6 +268,7 @@ impl Observed {
         ObservedAggregator {
             deployment: self.live("Deployment"),
             stateful_set: self.live("StatefulSet"),
+            event_collector: self.event_collector.as_ref(),
             is_successor_ready: self.is_rolled_out,
         }
     }

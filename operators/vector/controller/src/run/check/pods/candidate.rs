@@ -61,6 +61,7 @@ mod tests {
             vector_version: VectorVersion::parse("0.57").expect("a version"),
             has_pod_monitors: false,
             cluster_scoped_names: ClusterScopedNames::Plain,
+            program_image: None,
         };
         let assembly = assemble(&AssemblyOptions::new(WorkloadRole::Agent), &[]);
         let of = |spec: Value, forced| {

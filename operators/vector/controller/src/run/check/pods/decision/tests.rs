@@ -20,6 +20,7 @@ fn settings() -> Settings {
         vector_version: VectorVersion::parse("0.57").expect("a version"),
         has_pod_monitors: false,
         cluster_scoped_names: ClusterScopedNames::Plain,
+        program_image: None,
     };
     Settings::new(&Workload::default(), &cluster)
 }
