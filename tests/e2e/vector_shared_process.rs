@@ -165,9 +165,12 @@ async fn a_later_pipeline_takes_neither_names_nor_the_metrics_of_the_agents() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_takes_no_more_than_its_quota() {
-    let env = start(&json!({})).await;
+    let mut env = start(&json!({})).await;
     let settings = "settings: {vector: {quota: {pipelines: 2}}}";
     env.installation.set_policy(settings).expect("a policy");
+    // It reads the policy before it begins: later, the third pipeline could run before the policy is in force.
+    let restarted = env.installation.restart_controller_with(&[]);
+    restarted.expect("the process starts");
     for name in ["p", "q"] {
         env.apply(&sending_to("a", name, &format!("http://{name}/")));
         sends_to(&env, &format!("http://{name}/")).await;

@@ -12,9 +12,9 @@ use crate::webhook::review;
 
 const IN_FLIGHT: &str = r#"controller_runtime_webhook_requests_in_flight{webhook="/validate"}"#;
 
-/// Program within all limits that takes the compiler seconds: a type that doubles 13 times, then 130 more lines.
+/// Program within all limits that takes the compiler many seconds: a type that doubles 15 times, then 130 more lines.
 pub fn slow(nonce: usize) -> String {
-    let doubles = "x = [x, x]\n".repeat(13);
+    let doubles = "x = [x, x]\n".repeat(15);
     let follows = ".y = 1\n".repeat(130);
     format!("# {nonce}\nx = 1\n{doubles}{follows}")
 }

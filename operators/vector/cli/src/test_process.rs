@@ -1,5 +1,5 @@
 //! Process that runs the tests of one configuration. A program can make values of any size and work for any time, and tests may
-//! be those of somebody else, such as the author of a change that is reviewed.
+//! be those of another author, whose change is reviewed.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;

@@ -4,8 +4,8 @@ use prost::Message;
 
 use crate::protocol::{EventWrapper, PushEventsRequest};
 
-/// Maximum size of a batch in bytes, unless one event is larger. A server of gRPC accepts 4 MiB, and everybody who may create
-/// Events chooses the length of their messages.
+/// Maximum size of a batch in bytes, unless one event is larger. A server of gRPC accepts 4 MiB, and each user who may
+/// create Events chooses the length of their messages.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Events that were not sent yet.
