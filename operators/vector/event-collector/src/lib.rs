@@ -4,7 +4,7 @@
 //! configuration ─► receivers ─► for each: watch of Events ─► batches ─► PushEvents (gRPC) ─► Vector
 //! ```
 //!
-//! Each [receiver](configuration::Receiver) has a watch of its own and waits for its own Vector: one that does not answer delays
+//! Each receiver has a watch of its own and waits for its own Vector: one that does not answer delays
 //! no other. The log events and the metrics are those of the event collector of kaasops, so that either of them can serve a
 //! pipeline.
 

@@ -15,7 +15,7 @@ const PUSH_EVENTS: &str = "/vector.Vector/PushEvents";
 
 /// Maximum time until a connection is open, and until a batch is accepted.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
+const PUSH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Interval of keep-alive requests, so that the end of a Pod without a sign is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);

@@ -34,7 +34,7 @@ const BLOOM_BITS: f64 = 9.585_058_377_367_439;
 /// Table with a filter.
 struct Table<'a> {
     path: &'a FieldPath,
-    table: &'a Value,
+    options: &'a Value,
     filter: &'a Value,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn validate(path: &FieldPath, table: &Value, problems: &mut Diagnosti
     }
     let table = Table {
         path,
-        table,
+        options: table,
         filter: &table["filter"],
     };
     match table.filter["type"].as_str() {
@@ -63,7 +63,7 @@ fn forbid(path: FieldPath, detail: &str, problems: &mut DiagnosticList) {
 impl Table<'_> {
     fn validate_bloom(&self, problems: &mut DiagnosticList) {
         for (option, allowed) in NOT_OF_BLOOM {
-            let value = &self.table[option];
+            let value = &self.options[option];
             let is_allowed = allowed.is_some() && value.as_u64() == allowed;
             if !value.is_null() && !is_allowed {
                 let detail = "cannot be set beside a `bloom` filter, which forgets nothing";
@@ -90,8 +90,8 @@ impl Table<'_> {
             }
         }
         if is("ttl_enabled", true) {
-            let ttl = self.table["ttl"].as_u64().unwrap_or(TTL);
-            let scan_interval = self.table["scan_interval"]
+            let ttl = self.options["ttl"].as_u64().unwrap_or(TTL);
+            let scan_interval = self.options["scan_interval"]
                 .as_u64()
                 .unwrap_or(SCAN_INTERVAL);
             let scans = ttl.div_ceil(scan_interval.max(1)).max(1);
@@ -143,7 +143,7 @@ impl Table<'_> {
 
     /// Validates that a filter of this size, in bytes, is not larger than the table may be.
     fn validate_size(&self, size: u64, problems: &mut DiagnosticList) {
-        let max = self.table["max_byte_size"].as_u64();
+        let max = self.options["max_byte_size"].as_u64();
         if let Some(max) = max.filter(|max| size > *max) {
             let path = self.path.child("max_byte_size");
             let detail = format!("must be at least {size}, the size of the filter");
