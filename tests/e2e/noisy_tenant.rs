@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
 use lockstep_envtest::eventually_within;
 use rds_simulator::Simulator;
 use serde_json::json;
@@ -123,13 +124,15 @@ async fn changes(env: &TestEnv, quiet: &Api<DynamicObject>, name: &str) -> Times
 
 /// Waits until a generation is in the desired state.
 async fn runs_generation(env: &TestEnv, quiet: &Api<DynamicObject>, generation: i64) {
-    let synced = eventually_within(DEADLINE, "the change", async || {
-        let object = quiet.get(QUIET).await.ok()?;
-        let synced = condition(&object, "Synced")?;
-        let is_synced = synced.status == "True" && synced.observed_generation == Some(generation);
-        is_synced.then_some(())
-    });
-    synced
-        .await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let is_synced = |object: Option<&DynamicObject>| {
+        let synced = object.and_then(|object| condition(object, "Synced"));
+        synced.is_some_and(|synced| {
+            synced.status == "True" && synced.observed_generation == Some(generation)
+        })
+    };
+    let synced = await_condition(quiet.clone(), QUIET, is_synced);
+    match tokio::time::timeout(DEADLINE, synced).await {
+        Ok(Ok(_)) => {}
+        problem => env.fail(&format!("generation {generation}: {problem:?}")),
+    }
 }
