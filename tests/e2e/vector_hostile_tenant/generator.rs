@@ -244,6 +244,11 @@ impl Generator {
         let mut served = with("team", "foreign", json!({"type": "blackhole"}));
         served["spec"]["sources"]["in"] = json!({"type": "http_server", "address": "0.0.0.0:9301"});
         served["metadata"]["annotations"] = json!({SERVICE: "foreign"});
+        all.push(served.clone());
+        // The address of the other tenant, for a pipeline that comes before his by its name.
+        served["metadata"]["name"] = "before".into();
+        served["metadata"]["annotations"] = json!({});
+        served["spec"]["sources"]["in"]["address"] = "0.0.0.0:9100".into();
         all.push(served);
         [first, all].map(|objects| {
             let objects = objects.into_iter();
