@@ -145,7 +145,7 @@ pub use crate::controller::registry::{ControllerNotFound, ControllerRegistry, Re
 pub use crate::controller::{Controller, Runnable, api_resource};
 pub use crate::custom_object::CustomObject;
 pub use crate::leader_election::{LeaderElectionMetrics, LeaderElector, Leadership};
-pub use crate::metrics::{ClientMetrics, Metrics};
+pub use crate::metrics::{ClientMetrics, Metrics, ObjectGauge};
 pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;

@@ -3,6 +3,7 @@
 mod child_writes;
 mod client;
 mod in_progress;
+mod object_gauge;
 mod queue;
 mod registration;
 mod stalled;
@@ -23,6 +24,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 pub use crate::metrics::client::ClientMetrics;
+pub use crate::metrics::object_gauge::ObjectGauge;
 pub(crate) use crate::metrics::queue::QueueMetrics;
 use crate::metrics::queue::Queues;
 use crate::metrics::registration::registered;

@@ -215,6 +215,10 @@ pub trait Reconciler: Send + Sync + 'static {
     {
         None
     }
+
+    /// Forgets what is kept in memory of an object, such as its metrics: it was deleted, or another replica reconciles it from
+    /// now on.
+    fn forget(&self, _uid: &str) {}
 }
 
 /// Effect of the deletion of an object on the resources outside the cluster.

@@ -7,6 +7,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::{Client, ResourceExt};
 use lockstep_shared_validation::{PolicyHandle, Validator};
 
+use crate::api::reconciler::Reconciler;
 use crate::cache::write_through::WriteThrough;
 use crate::children::{AppliedChanges, ChildWriter, OwnedType, Owner};
 use crate::controller::deletion_timeouts::DeletionTimeouts;
@@ -135,8 +136,10 @@ impl<R> Context<R> {
         }
         done
     }
+}
 
-    /// Removes all state of an object that no longer exists.
+impl<R: Reconciler> Context<R> {
+    /// Removes all state of an object that no longer exists, or that another replica reconciles.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
         self.reconcile_requests.forget(uid);
@@ -147,5 +150,6 @@ impl<R> Context<R> {
         self.metrics.terminating.forget(uid);
         self.metrics.failing.forget(uid);
         self.metrics.stalled.forget(uid);
+        self.reconciler.forget(uid);
     }
 }

@@ -46,7 +46,11 @@ impl ValidatedResource for Trap {
     }
 }
 
-struct Panics;
+#[derive(Default)]
+struct Panics {
+    /// UIDs of the objects that it was to forget.
+    forgotten: parking_lot::Mutex<Vec<String>>,
+}
 
 #[async_trait]
 impl Reconciler for Panics {
@@ -69,10 +73,14 @@ impl Reconciler for Panics {
     async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         panic!("on purpose")
     }
+
+    fn forget(&self, uid: &str) {
+        self.forgotten.lock().push(uid.to_owned());
+    }
 }
 
 fn context(metrics: &Metrics) -> Context<Panics> {
-    context_of(Panics, metrics, PolicyHandle::default())
+    context_of(Panics::default(), metrics, PolicyHandle::default())
 }
 
 fn context_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandle) -> Context<R> {

@@ -62,5 +62,10 @@ async fn an_object_that_replaces_one_of_a_released_shard_stays() {
     let scope = context.shards.as_ref().expect("it has shards");
     let (left, ()) = tokio::join!(biased; replaced, handler.remove_released(scope));
     assert!(stores.parents.get(&left).is_some());
+    let forgotten = context.reconciler.forgotten.lock();
+    assert!(
+        forgotten.iter().any(|uid| !shards.holds(uid)),
+        "{forgotten:?}"
+    );
     assert_eq!(queue.snapshot().ready, [left]);
 }

@@ -28,7 +28,7 @@ use crate::credentials::secrets::Secrets;
 use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy;
 use crate::deletion::release;
-use crate::instance::certificate::{CertificateExpiry, CertificateLabels};
+use crate::instance::certificate::CertificateExpiry;
 use crate::instance::enqueue::Enqueue;
 use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
@@ -366,10 +366,6 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
-        let metadata = &deleted.object["metadata"];
-        let text = |field: &str| metadata[field].as_str();
-        let labels = CertificateLabels::of(text("namespace"), text("name"));
-        self.shared.certificate_expiry.remove(&labels);
         let owner = Owner::from_object(deleted.object);
         let changed = &self.shared.events.changed;
         let change = changed.take(&owner);
@@ -412,6 +408,10 @@ impl Reconciler for CloudDatabaseReconciler {
                 done
             }
         })
+    }
+
+    fn forget(&self, uid: &str) {
+        self.shared.certificate_expiry.forget(uid);
     }
 
     fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {

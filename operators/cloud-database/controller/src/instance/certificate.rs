@@ -8,10 +8,8 @@ use std::time::Duration;
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::Certificate;
-use lockstep_controller::{OperatorCondition, OperatorEvent};
+use lockstep_controller::{ObjectGauge, OperatorCondition, OperatorEvent};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 
 /// Time before the end of a certificate from which on the end is reported.
 const WARNING_PERIOD: Duration = Duration::from_hours(30 * 24);
@@ -20,7 +18,7 @@ const WARNING_PERIOD: Duration = Duration::from_hours(30 * 24);
 const CERTIFICATE_VALID: &str = "CertificateValid";
 
 /// Times at which the server certificates expire, in seconds since the Unix epoch, by object.
-pub type CertificateExpiry = Family<CertificateLabels, Gauge>;
+pub type CertificateExpiry = ObjectGauge<CertificateLabels>;
 
 /// Labels of [`CertificateExpiry`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

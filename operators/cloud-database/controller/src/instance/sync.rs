@@ -221,8 +221,9 @@ impl InstanceReconciler {
             let metadata = &object.metadata;
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let labels = CertificateLabels::of(namespace, name);
-            let gauge = self.shared.certificate_expiry.get_or_create(&labels);
-            gauge.set(expiry.as_second());
+            let uid = metadata.uid.as_deref().unwrap_or_default();
+            let metric = &self.shared.certificate_expiry;
+            metric.set(uid, labels, expiry.as_second());
         }
     }
 }

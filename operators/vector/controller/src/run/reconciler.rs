@@ -312,16 +312,17 @@ impl<K: WorkloadKind> Reconciler for WorkloadReconciler<K> {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
-        let uid = deleted.object["metadata"]["uid"].as_str();
-        let uid = uid.unwrap_or_default();
         kaasops::finish(&self.client, deleted.object).await?;
+        self.reporter.remove(deleted.object).await?;
+        Ok(FinalizeOutcome::Done)
+    }
+
+    fn forget(&self, uid: &str) {
         self.assembler.forget(uid);
         self.checker.release(uid);
         self.checker.learning.release(uid);
         self.publisher.release(uid);
-        self.follower.release::<K>(deleted.object);
-        self.reporter.remove(deleted.object).await?;
-        Ok(FinalizeOutcome::Done)
+        self.follower.forget(uid);
     }
 }
 

@@ -3,7 +3,6 @@
 use kube::Client;
 use lockstep_controller::SyncRequest;
 use lockstep_vector_api::{RunStatus, WorkloadKind};
-use serde_json::Value;
 
 use crate::owned;
 use crate::run::follow::pod_refresh::{self, Refresh};
@@ -77,7 +76,7 @@ impl Follower {
     }
 
     /// Forgets a workload.
-    pub(crate) fn release<K: WorkloadKind>(&self, workload: &Value) {
-        self.reloads.release::<K>(workload);
+    pub(crate) fn forget(&self, uid: &str) {
+        self.reloads.forget(uid);
     }
 }

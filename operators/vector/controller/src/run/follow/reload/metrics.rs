@@ -1,8 +1,7 @@
 //! Metric of the Pods of each workload by what is known of their configuration.
 
+use lockstep_controller::ObjectGauge;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 
 use crate::run::follow::reload::pod_loads::{Loads, PodState};
 
@@ -13,7 +12,7 @@ pub const WORKLOAD_PODS: &str = "lockstep_vector_pods";
 pub const WORKLOAD_PODS_HELP: &str = "Number of Pods of a workload of Vector by what their logs say about the published configuration: loaded, waiting, refused, crash_looping, stuck, unknown";
 
 /// Number of Pods by workload and state.
-pub type WorkloadPods = Family<WorkloadPodLabels, Gauge>;
+pub type WorkloadPods = ObjectGauge<WorkloadPodLabels>;
 
 /// Labels of [`WorkloadPods`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,18 +56,11 @@ impl MeasuredWorkload {
         }
     }
 
-    /// Sets the numbers of a workload.
-    pub(crate) fn set(&self, pods: &WorkloadPods, loads: &Loads) {
+    /// Sets the numbers of the workload with this UID.
+    pub(crate) fn set(&self, uid: &str, pods: &WorkloadPods, loads: &Loads) {
         for (state, is_in) in STATES {
             let count = i64::try_from(loads.count(is_in)).unwrap_or(i64::MAX);
-            pods.get_or_create(&self.labels(state)).set(count);
-        }
-    }
-
-    /// Removes a workload that is not observed any more.
-    pub(crate) fn remove(&self, pods: &WorkloadPods) {
-        for (state, _) in STATES {
-            pods.remove(&self.labels(state));
+            pods.set(uid, self.labels(state), count);
         }
     }
 }

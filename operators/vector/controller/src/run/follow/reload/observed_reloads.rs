@@ -107,10 +107,9 @@ impl ObservedReloads {
     ) -> ReloadReport {
         let raw = request.raw_parent();
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
-        let measured = measured::<K>(raw);
         // While components get other names, Pods have two configurations.
         if publication.load_lines.is_empty() || publication.previous.is_some() {
-            self.release::<K>(raw);
+            self.forget(uid);
             return ReloadReport {
                 condition: texts::unobserved(raw),
                 ..ReloadReport::none(Loading::Unobserved)
@@ -160,7 +159,7 @@ impl ObservedReloads {
                 ..ReloadReport::none(Loading::Open)
             };
         }
-        measured.set(&self.metrics, &loads);
+        measured::<K>(raw).set(uid, &self.metrics, &loads);
         let (loaded, not_loaded) = texts::status(&loads, assembly, &shown);
         ReloadReport {
             loaded: Some(Loaded {
@@ -179,11 +178,10 @@ impl ObservedReloads {
     }
 
     /// Forgets a workload.
-    pub(crate) fn release<K: WorkloadKind>(&self, workload: &Value) {
-        let uid = workload["metadata"]["uid"].as_str().unwrap_or_default();
+    pub(crate) fn forget(&self, uid: &str) {
         self.reloads.release(uid);
         self.evictions.release(uid);
-        measured::<K>(workload).remove(&self.metrics);
+        self.metrics.forget(uid);
     }
 }
 
