@@ -56,7 +56,7 @@ impl Aggregator {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCollector {
-    /// Container image of the event collector of kaasops, which runs instead of the collector of Lockstep.
+    /// Image of another event collector: that of kaasops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Image pull policy of the event collector.
