@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::configuration::{Configuration, Receiver};
+use crate::error::CollectorError;
 use crate::metrics::Metrics;
 use crate::protocol::Source;
 use crate::receiver::ReceiverTask;
@@ -29,35 +30,6 @@ const READ_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Media type of the metrics.
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Reason why there is no collector.
-#[derive(Debug, thiserror::Error)]
-pub enum CollectorError {
-    /// The configuration cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
-    Unreadable {
-        /// File.
-        file: PathBuf,
-        /// Error of the operating system.
-        error: std::io::Error,
-    },
-    /// The configuration is invalid.
-    #[error("{} is no configuration of receivers: {error}", file.display())]
-    Invalid {
-        /// File.
-        file: PathBuf,
-        /// Error with its place.
-        error: serde_json::Error,
-    },
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// Address.
-        address: SocketAddr,
-        /// Error of the operating system.
-        error: std::io::Error,
-    },
-}
 
 /// Event collector.
 pub struct EventCollector {

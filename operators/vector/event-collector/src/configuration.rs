@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::collector::CollectorError;
+use crate::error::CollectorError;
 
 /// Default number of events in a batch.
 const MAX_BATCH_SIZE: usize = 250;

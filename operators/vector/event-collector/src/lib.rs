@@ -11,10 +11,12 @@
 mod batch;
 mod collector;
 mod configuration;
+mod error;
 mod log_event;
 mod metrics;
 mod protocol;
 mod receiver;
 
-pub use crate::collector::{CollectorError, EventCollector};
+pub use crate::collector::EventCollector;
+pub use crate::error::CollectorError;
 pub use crate::protocol::{EventWrapper, Log, PushEventsRequest, Value, ValueKind, ValueMap};
