@@ -72,7 +72,7 @@ pub use crate::rust_rules::decode;
 pub use crate::standard_fields::{with_optional_spec, with_standard_fields};
 pub use crd_validation::conversion::{ConversionError, STORED_SPEC_PREFIX, VersionMapping};
 pub use crd_validation::field::{
-    BadValue, ErrorType, FieldError, FieldPath, MAX_MESSAGE_BYTES, aggregate, shortened,
+    BadValue, ErrorType, FieldError, FieldPath, LazyPath, MAX_MESSAGE_BYTES, aggregate, shortened,
 };
 pub use crd_validation::format::{is_label_value, is_qualified_name};
 pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject, Tree};

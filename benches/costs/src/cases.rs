@@ -19,7 +19,7 @@ pub enum Case {
     /// callgrind does not attribute to the case.
     LargeDatabase(CrdMatch),
     /// Review of a Vector pipeline, whose programs are compiled in this process.
-    Pipeline(Seen),
+    Pipeline(Review, Seen),
     /// `check` of one file, from the arguments to the printed result.
     Check,
     /// Reconciliation of an object with two children.
@@ -31,7 +31,7 @@ pub struct Prepared(Box<dyn FnMut()>);
 
 impl Case {
     /// All cases.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Database(Review::Small, CrdMatch::Unknown),
         Self::Database(Review::Typical, CrdMatch::Unknown),
         Self::Database(Review::Denied, CrdMatch::Unknown),
@@ -39,8 +39,9 @@ impl Case {
         Self::Database(Review::Small, CrdMatch::Same),
         Self::Database(Review::Typical, CrdMatch::Same),
         Self::LargeDatabase(CrdMatch::Same),
-        Self::Pipeline(Seen::First),
-        Self::Pipeline(Seen::Before),
+        Self::Pipeline(Review::Pipeline, Seen::First),
+        Self::Pipeline(Review::Pipeline, Seen::Before),
+        Self::Pipeline(Review::LargePipeline, Seen::Before),
         Self::Check,
         Self::Reconciliation(Spec::Unchanged),
         Self::Reconciliation(Spec::Changed),
@@ -56,8 +57,18 @@ impl Case {
         match self {
             Self::Database(review, crd) => format!("{} review, {}", review.name(), layers(crd)),
             Self::LargeDatabase(crd) => format!("large objects, {}", layers(crd)),
-            Self::Pipeline(Seen::First) => "pipeline, new".to_owned(),
-            Self::Pipeline(Seen::Before) => "pipeline, again".to_owned(),
+            Self::Pipeline(review, seen) => {
+                let size = if review == Review::LargePipeline {
+                    "large "
+                } else {
+                    ""
+                };
+                let when = match seen {
+                    Seen::First => "new",
+                    Seen::Before => "again",
+                };
+                format!("{size}pipeline, {when}")
+            }
             Self::Check => "check of a file".to_owned(),
             Self::Reconciliation(Spec::Unchanged) => "reconciliation, unchanged".to_owned(),
             Self::Reconciliation(Spec::Changed) => "reconciliation, changed".to_owned(),
@@ -70,7 +81,7 @@ impl Case {
         Prepared(match self {
             Self::Database(review, crd) => Box::new(review::database(review, crd)),
             Self::LargeDatabase(crd) => Box::new(review::large_database(crd)),
-            Self::Pipeline(seen) => Box::new(review::pipeline(seen)),
+            Self::Pipeline(review, seen) => Box::new(review::pipeline(review, seen)),
             Self::Check => Box::new(check::check()),
             Self::Reconciliation(spec) => Box::new(reconciliation::reconciliation(spec)),
         })

@@ -39,7 +39,7 @@ fn sink(input: &str) -> Value {
     json!({
         "type": "elasticsearch", "inputs": [input], "endpoints": ["https://logs.example.com:9200"],
         "mode": "bulk", "bulk": {"index": "shop-%Y-%m-%d"}, "compression": "gzip",
-        "buffer": {"type": "memory", "max_events": 10_000, "when_full": "drop_newest"},
+        "buffer": {"type": "memory", "max_events": 5_000, "when_full": "drop_newest"},
     })
 }
 

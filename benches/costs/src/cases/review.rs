@@ -16,10 +16,18 @@ use lockstep_vector_api::{
 };
 use lockstep_webhook::{Limits, Metrics, Webhook};
 use prometheus_client::registry::Registry;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::cases::variants::Seen;
+
+/// Expected verdict. A review that is denied by mistake would cost less, or more.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Allowed,
+    Denied,
+}
 
 /// Webhook in this process.
 struct Server {
@@ -56,8 +64,11 @@ impl Server {
     }
 
     /// Returns the counted review, after another one for which everything is made that is made once.
-    fn after(self, first: String, counted: String) -> impl FnMut() {
-        self.answer(&Bytes::from(first));
+    fn after(self, first: String, counted: String, expected: Verdict) -> impl FnMut() {
+        let answer = self.answer(&Bytes::from(first));
+        let answer: Value = serde_json::from_slice(&answer).expect("a response is JSON");
+        let is_allowed = answer["response"]["allowed"] == true;
+        assert_eq!(is_allowed, expected == Verdict::Allowed, "{answer}");
         let body = Bytes::from(counted);
         move || drop(black_box(self.answer(&body)))
     }
@@ -65,7 +76,11 @@ impl Server {
 
 pub(super) fn database(review: Review, crd: CrdMatch) -> impl FnMut() {
     let body = review.body().to_string();
-    Server::new(ruleset(), crd).after(body.clone(), body)
+    let expected = match review {
+        Review::Denied => Verdict::Denied,
+        _ => Verdict::Allowed,
+    };
+    Server::new(ruleset(), crd).after(body.clone(), body, expected)
 }
 
 pub(super) fn large_database(crd: CrdMatch) -> impl FnMut() {
@@ -87,8 +102,8 @@ pub(super) fn large_database(crd: CrdMatch) -> impl FnMut() {
     validate
 }
 
-pub(super) fn pipeline(seen: Seen) -> impl FnMut() {
-    let body = Review::Pipeline.body().to_string();
+pub(super) fn pipeline(review: Review, seen: Seen) -> impl FnMut() {
+    let body = review.body().to_string();
     let first = match seen {
         Seen::First => body.replace(NONCE, "nonce-00000001"),
         Seen::Before => body.clone(),
@@ -97,7 +112,7 @@ pub(super) fn pipeline(seen: Seen) -> impl FnMut() {
     let context = VectorContext::new(environment, Catalogues::default());
     let ruleset = Ruleset::<VectorPipeline>::compile().expect("the rules compile");
     let ruleset = ruleset.with_extension(Arc::new(context));
-    Server::new(ruleset, CrdMatch::Same).after(first, body)
+    Server::new(ruleset, CrdMatch::Same).after(first, body, Verdict::Allowed)
 }
 
 fn ruleset() -> Ruleset<CloudDatabase> {

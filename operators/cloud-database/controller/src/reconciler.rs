@@ -286,15 +286,15 @@ impl Reconciler for CloudDatabaseReconciler {
         let credentials = self.credentials(request).await;
         let is_stored = credentials.is_stored();
         let mut reads = credentials.reads;
-        let source = match &object.spec.replica_of {
-            Some(replica_of) => {
-                let (source, read) =
-                    replica_source::read(&self.shared.client, object, replica_of, &location).await;
-                reads.extend(read);
-                Some(source)
+        let (source, read) = match &object.spec.replica_of {
+            Some(named) => {
+                let client = &self.shared.client;
+                let (source, read) = replica_source::read(client, object, named, &location).await;
+                (Some(source), read)
             }
-            None => None,
+            None => (None, None),
         };
+        reads.extend(read);
         let owner = Owner::from_object(request.raw_parent());
         let changed = &self.shared.events.changed;
         changed.set_owner(&location.instance(&identity.id), &owner);

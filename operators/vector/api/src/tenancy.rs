@@ -11,9 +11,11 @@ mod quota_rule;
 
 use std::collections::BTreeSet;
 
-use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_shared_validation::{
+    Diagnostics, FieldError, FieldPath, LazyPath, Rule, RuleContext, Severity,
+};
 use lockstep_vector_config::interpolation::SECRET;
-use lockstep_vector_config::option_path::below;
+use lockstep_vector_config::option_path::lazily_below;
 use lockstep_vector_config::{
     Check, ComponentKind, Interpolation, KUBERNETES_EVENTS, confinement, is_pattern,
 };
@@ -174,13 +176,13 @@ fn options<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnost
         if !policy.confines_names_of_labels(component)
             || component.option(confinement::OPT_OUT) != Some(&Value::Bool(true))
         {
-            return denied_below(component.value, path, policy, diagnostics);
+            return denied_below(component.value, &path.lazy(), policy, diagnostics);
         }
         let mut options = component.value.clone();
         if let Some(options) = options.as_object_mut() {
             options.remove(confinement::OPT_OUT);
         }
-        denied_below(&options, path, policy, diagnostics);
+        denied_below(&options, &path.lazy(), policy, diagnostics);
         let errors = confinement::validate_loki_names(validation.newest(), &options, path);
         for error in errors {
             diagnostics.push(error);
@@ -190,7 +192,7 @@ fn options<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnost
 
 fn denied_below(
     value: &Value,
-    path: &FieldPath,
+    path: &LazyPath<'_>,
     policy: &TenantPolicy,
     diagnostics: &mut Diagnostics,
 ) {
@@ -202,10 +204,10 @@ fn denied_below(
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                let path = below(path, name);
+                let path = lazily_below(path, name);
                 if policy.denied_options.contains(name) {
                     let detail = "is denied for tenants; the policy can allow it";
-                    diagnostics.push(FieldError::forbidden(path, detail));
+                    diagnostics.push(FieldError::forbidden(path.to_path(), detail));
                 } else {
                     denied_below(value, &path, policy, diagnostics);
                 }

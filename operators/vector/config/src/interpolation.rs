@@ -117,6 +117,10 @@ impl Interpolation {
 
 /// Returns the first variable in braces in a text, such as `${NAME}`. In braces, nothing else is likely to be meant.
 pub(crate) fn variable_in_braces(text: &str) -> Option<&str> {
+    // Few texts have one, and a search for captures is expensive.
+    if !text.contains("${") {
+        return None;
+    }
     let mut variables = VARIABLE.captures_iter(text);
     let found = variables.find(|found| found.name("braced").is_some())?;
     found.get(0).map(|whole| whole.as_str())

@@ -1,12 +1,12 @@
 //! Variables that stay as they are written, because Vector does not replace them.
 
-use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_shared_validation::{FieldError, FieldPath, LazyPath};
 use serde_json::Value;
 
 use crate::component::ComponentKind;
 use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
 use crate::interpolation::variable_in_braces;
-use crate::option_path::below;
+use crate::option_path::lazily_below;
 
 /// Blocks whose options are programs, in which `${NAME}` has other meanings.
 const WITH_PROGRAMS: [&str; 2] = [ComponentKind::Transform.block(), "tests"];
@@ -28,16 +28,16 @@ pub fn find_literal_variables(config: &Value) -> Vec<Diagnostic> {
         match value.as_object().filter(|_| has_components) {
             Some(components) => {
                 for (id, component) in components {
-                    find(component, &path.key(id), &mut problems);
+                    find(component, &path.lazy().key(id), &mut problems);
                 }
             }
-            None => find(value, &path, &mut problems),
+            None => find(value, &path.lazy(), &mut problems),
         }
     }
     problems.into_diagnostics()
 }
 
-fn find(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
+fn find(value: &Value, path: &LazyPath<'_>, problems: &mut DiagnosticList) {
     match value {
         Value::String(text) => check(text, path, problems),
         Value::Array(items) => {
@@ -58,7 +58,7 @@ fn find(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
                     _ => false,
                 };
                 if !is_program && !is_own {
-                    let path = below(path, name);
+                    let path = lazily_below(path, name);
                     check(name, &path, problems);
                     find(value, &path, problems);
                 }
@@ -68,13 +68,13 @@ fn find(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
     }
 }
 
-fn check(text: &str, path: &FieldPath, problems: &mut DiagnosticList) {
+fn check(text: &str, path: &LazyPath<'_>, problems: &mut DiagnosticList) {
     if let Some(variable) = variable_in_braces(text) {
         // With the path and the rule, it is short enough for a warning of the API server.
         let detail = format!(
             "`{variable}` stays as it is: Vector replaces environment variables only on request; write the value, or use a secret"
         );
-        let error = FieldError::invalid_hidden(path.clone(), detail);
+        let error = FieldError::invalid_hidden(path.to_path(), detail);
         problems.add(Check::LiteralVariables, error);
     }
 }

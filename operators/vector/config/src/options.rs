@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, ValidationError, Validator};
-use lockstep_shared_validation::FieldPath;
+use lockstep_shared_validation::{FieldPath, LazyPath};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +17,11 @@ use crate::aliases::Aliases;
 use crate::catalogue_error::CatalogueError;
 use crate::option_format;
 use crate::option_format::FormatKeyword;
-use crate::option_path::below as path_below;
+use crate::option_path::lazily_below;
 use crate::vector_version::VectorVersion;
+
+/// Mark of each node that is the name of a file, or has one below it: few are, and the others are not searched.
+const WITH_FILES: &str = "withFiles";
 
 /// Compiled schema of a value.
 pub struct Options {
@@ -44,12 +47,13 @@ impl Options {
         version: VectorVersion,
         definition: impl Fn(&str) -> Option<&'a RawValue>,
     ) -> Result<Self, CatalogueError> {
-        let mut definitions = BTreeMap::new();
-        collect(node, &definition, &mut definitions)?;
+        let (mut node, mut definitions) = (node.clone(), BTreeMap::new());
+        collect(&node, &definition, &mut definitions)?;
+        mark_files(&mut node, &mut definitions);
         Ok(Self {
-            everywhere: validator(node, &definitions, version, Closed::Everywhere)?,
+            everywhere: validator(&node, &definitions, version, Closed::Everywhere)?,
             as_vector: OnceLock::new(),
-            node: node.clone(),
+            node,
             definitions,
             version,
         })
@@ -177,7 +181,7 @@ impl Options {
     /// Returns the path and the value of every option that contains a file name.
     pub fn files<'a>(&'a self, value: &'a Value, path: &FieldPath) -> Vec<(FieldPath, &'a str)> {
         let mut found = Vec::new();
-        self.files_below(&self.node, value, path, &mut found);
+        self.files_below(&self.node, value, &path.lazy(), &mut found);
         found.sort();
         found.dedup();
         found
@@ -187,17 +191,20 @@ impl Options {
         &'a self,
         node: &'a Value,
         value: &'a Value,
-        path: &FieldPath,
+        path: &LazyPath<'_>,
         found: &mut Vec<(FieldPath, &'a str)>,
     ) {
+        if node[WITH_FILES] != true {
+            return;
+        }
         for node in self.plain(node, value) {
             match value {
-                Value::String(text) if node["file"] == true => found.push((path.clone(), text)),
+                Value::String(text) if node["file"] == true => found.push((path.to_path(), text)),
                 Value::Object(fields) => {
                     for (name, value) in fields {
                         let segment = LocationSegment::from(name.as_str());
                         if let Some(node) = below(node, &segment) {
-                            self.files_below(node, value, &path_below(path, name), found);
+                            self.files_below(node, value, &lazily_below(path, name), found);
                         }
                     }
                 }
@@ -327,6 +334,49 @@ fn collect<'a>(
     }
 }
 
+/// Marks the nodes that have the name of a file at or below them.
+fn mark_files(node: &mut Value, definitions: &mut BTreeMap<String, Value>) {
+    let mut with_files = BTreeSet::new();
+    loop {
+        let known = with_files.len();
+        for (name, definition) in &mut *definitions {
+            if mark(definition, &with_files) {
+                with_files.insert(name.clone());
+            }
+        }
+        if with_files.len() == known {
+            break;
+        }
+    }
+    mark(node, &with_files);
+}
+
+/// Marks a node and the nodes below it. Returns true if it has a file.
+fn mark(node: &mut Value, with_files: &BTreeSet<String>) -> bool {
+    let name = node["$ref"].as_str();
+    let name = name.and_then(|name| name.strip_prefix("#/definitions/"));
+    let is_known = name.is_some_and(|name| with_files.contains(name));
+    let mut has_file = is_known || node["file"] == true;
+    let Some(fields) = node.as_object_mut() else {
+        return false;
+    };
+    for (name, part) in &mut *fields {
+        let below: Vec<&mut Value> = match (name.as_str(), part) {
+            ("properties" | "variants", Value::Object(named)) => named.values_mut().collect(),
+            ("anyOf", Value::Array(choices)) => choices.iter_mut().collect(),
+            ("items" | "additionalProperties", node) => vec![node],
+            _ => continue,
+        };
+        for node in below {
+            has_file |= mark(node, with_files);
+        }
+    }
+    if has_file {
+        fields.insert(WITH_FILES.to_owned(), true.into());
+    }
+    has_file
+}
+
 fn validator(
     node: &Value,
     definitions: &BTreeMap<String, Value>,
@@ -356,7 +406,7 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
     let aliases = node["aliases"].as_object();
     for (name, value) in node.as_object().into_iter().flatten() {
         let value = match name.as_str() {
-            "closed" | "file" | "nullable" | "optionalParts" => continue,
+            "closed" | "file" | WITH_FILES | "nullable" | "optionalParts" => continue,
             "aliases" => {
                 out.insert("names".to_owned(), value.clone());
                 continue;

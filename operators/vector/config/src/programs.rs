@@ -1,13 +1,13 @@
 //! Programs outside transforms: in codecs, in client authentication, and in queries.
 
-use lockstep_shared_validation::FieldPath;
+use lockstep_shared_validation::{FieldPath, LazyPath};
 use lockstep_vector_vrl::Purpose;
 use serde_json::Value;
 
 use crate::compilation::Compilation;
 use crate::component::Component;
 use crate::diagnostic::DiagnosticList;
-use crate::option_path::below;
+use crate::option_path::lazily_below;
 
 /// Validates every program in the options of a component.
 pub(crate) fn validate(
@@ -16,12 +16,12 @@ pub(crate) fn validate(
     problems: &mut DiagnosticList,
 ) {
     let path = FieldPath::new(component.path());
-    validate_below(component.value, &path, compilation, problems);
+    validate_below(component.value, &path.lazy(), compilation, problems);
 }
 
 fn validate_below(
     value: &Value,
-    path: &FieldPath,
+    path: &LazyPath<'_>,
     compilation: &mut Compilation<'_>,
     problems: &mut DiagnosticList,
 ) {
@@ -41,16 +41,16 @@ fn validate_below(
                 None
             };
             if let Some((name, source, purpose)) = program {
-                compilation.validate(source, purpose, &path.child(name), problems);
+                compilation.validate(source, purpose, &path.child(name).to_path(), problems);
             }
             if text("codec") == Some("vrl")
                 && let Some(source) = fields.get("vrl").and_then(|vrl| vrl["source"].as_str())
             {
-                let path = path.child("vrl").child("source");
+                let path = path.child("vrl").child("source").to_path();
                 compilation.validate(source, Purpose::Remap, &path, problems);
             }
             for (name, value) in fields {
-                validate_below(value, &below(path, name), compilation, problems);
+                validate_below(value, &lazily_below(path, name), compilation, problems);
             }
         }
         _ => {}

@@ -1,22 +1,23 @@
 //! Values that Vector cannot read. Vector converts a configuration to the TOML data model, which has no null and whose
 //! integers have 64 bits with a sign.
 
-use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_shared_validation::{FieldError, LazyPath};
 use serde_json::Value;
 
 use crate::diagnostic::{Check, DiagnosticList};
+use crate::option_path::lazily_below;
 
 /// Reports every value that Vector cannot read.
-pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
+pub(crate) fn validate(value: &Value, path: &LazyPath<'_>, problems: &mut DiagnosticList) {
     match value {
         Value::Null => {
             let detail = "Vector does not accept null; remove the option";
-            let error = FieldError::invalid(path.clone(), Value::Null, detail);
+            let error = FieldError::invalid(path.to_path(), Value::Null, detail);
             problems.add(Check::Readable, error);
         }
         Value::Number(number) if number.as_u64().is_some_and(|n| i64::try_from(n).is_err()) => {
             let detail = "Vector does not accept integers above 9223372036854775807";
-            let error = FieldError::invalid(path.clone(), value.clone(), detail);
+            let error = FieldError::invalid(path.to_path(), value.clone(), detail);
             problems.add(Check::Readable, error);
         }
         Value::Array(items) => {
@@ -26,7 +27,7 @@ pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut Diagnosti
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                validate(value, &crate::option_path::below(path, name), problems);
+                validate(value, &lazily_below(path, name), problems);
             }
         }
         _ => {}

@@ -61,7 +61,7 @@ pub fn validate_config(
     let mut compilation = Compilation::of(catalogue, fields, denied, environment);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
-        toml_compat::validate(component.value, &path, &mut problems);
+        toml_compat::validate(component.value, &path.lazy(), &mut problems);
         option_diagnostics::validate(catalogue, &component, &mut problems);
         if component.family == ComponentKind::Sink {
             encodings::validate(&component, &mut problems);
@@ -91,7 +91,7 @@ fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Di
     }
     averages(&beside, problems);
     let beside = Value::Object(beside);
-    toml_compat::validate(&beside, &FieldPath::root(), problems);
+    toml_compat::validate(&beside, &FieldPath::root().lazy(), problems);
     option_diagnostics::validate_globals(catalogue, &beside, problems);
 }
 

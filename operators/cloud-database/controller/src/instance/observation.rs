@@ -73,12 +73,7 @@ impl InstanceReconciler {
         }
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         if !is_owned {
-            let immutable = drift::immutable(spec, instance);
-            let conflicts = adoption::conflicts(spec, instance).into_iter();
-            outcomes.add_differences(conflicts.filter(|conflict| !immutable.contains(conflict)));
-            let owner = tags::has_owner(instance).then(|| tags::owner(instance));
-            let owner = owner.map(|owner| format!("it belongs to another object ({owner})"));
-            outcomes.add_differences(owner);
+            add_obstacles_to_adoption(object, instance, outcomes);
         }
     }
 
@@ -98,4 +93,17 @@ impl InstanceReconciler {
         let mut version = self.credentials_version(id, object, instance, record);
         self.password_change(id, &user.password, instance, record, &mut version)
     }
+}
+
+/// Adds what keeps the object from taking over an instance that is not its own.
+fn add_obstacles_to_adoption(
+    object: &CloudDatabase,
+    instance: &DbInstance,
+    outcomes: &mut Outcomes,
+) {
+    let immutable = drift::immutable(&object.spec, instance);
+    let conflicts = adoption::conflicts(&object.spec, instance).into_iter();
+    outcomes.add_differences(conflicts.filter(|conflict| !immutable.contains(conflict)));
+    let owner = tags::has_owner(instance).then(|| tags::owner(instance));
+    outcomes.add_differences(owner.map(|owner| format!("it belongs to another object ({owner})")));
 }

@@ -150,30 +150,45 @@ impl InstanceReconciler {
         let is_first = self.first_creations().remove(id).is_some() && record.listed_id().is_none();
         // An instance that this call makes has a grace period of its own.
         self.record_seen(id);
-        let instance = match self.request_new(id, object, &origin).await {
-            Ok(instance) => {
-                tracing::info!(instance = id, "requested a new instance from RDS");
-                let enforced = drift::enforced_at_creation().into_iter();
-                status.enforced_fields = enforced.map(String::from).collect();
-                instance
-            }
-            // An earlier call was executed and its response lost.
-            Err(error) if error.is("DBInstanceAlreadyExists") => {
-                self.created_before(id, object).await?
-            }
-            // RDS has rejected each attempt of the first call, so that nothing was created. After an attempt whose answer was
-            // lost, a rejection can be its effect: it took the rest of a quota.
-            Err(error) if is_first && is_not_made(&error) => {
-                status.region = None;
-                status.account_id = None;
-                return Err(error.into());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let requested = self.request_new(id, object, &origin).await;
+        let instance = self
+            .created(id, object, requested, is_first, status)
+            .await?;
         let progress = self.waiting(status, instance.db_instance_status().unwrap_or("creating"));
         observed_status::record(status, &instance);
         self.record_origin(id, object, &origin, status);
         Ok(progress)
+    }
+
+    /// Returns the instance of which RDS was asked for the creation.
+    async fn created(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        requested: Result<DbInstance, CallError>,
+        is_first: bool,
+        status: &mut CloudDatabaseStatus,
+    ) -> Result<DbInstance, StepError> {
+        let error = match requested {
+            Ok(instance) => {
+                tracing::info!(instance = id, "requested a new instance from RDS");
+                let enforced = drift::enforced_at_creation().into_iter();
+                status.enforced_fields = enforced.map(String::from).collect();
+                return Ok(instance);
+            }
+            Err(error) => error,
+        };
+        // An earlier call was executed and its response lost.
+        if error.is("DBInstanceAlreadyExists") {
+            return Ok(self.created_before(id, object).await?);
+        }
+        // RDS has rejected each attempt of the first call, so that nothing was created. After an attempt whose answer was lost, a
+        // rejection can be its effect: it took the rest of a quota.
+        if is_first && is_not_made(&error) {
+            status.region = None;
+            status.account_id = None;
+        }
+        Err(error.into())
     }
 
     async fn request_new(

@@ -160,7 +160,7 @@ impl Service {
                 self.run(operation, place, &parameters)
             }),
         };
-        let mut outcome = match &result {
+        let outcome = match &result {
             Ok(_) => Outcome::Succeeded,
             Err(fault) => Outcome::Failed(fault.code.clone()),
         };
@@ -171,18 +171,14 @@ impl Service {
             Ok(result) => self.success(model, operation, &result, request_id),
             Err(fault) => self.fault(operation, &fault, request_id),
         };
-        match disturbance {
-            Some(Disturbance::LostAnswer) => {
-                answer.is_lost = true;
-                outcome = Outcome::AnswerLost(Box::new(outcome));
-            }
-            Some(Disturbance::LostRequest) => {
-                answer.is_lost = true;
-                outcome = Outcome::RequestLost;
-            }
-            Some(Disturbance::Delay(delay)) => answer.delay = delay,
-            Some(Disturbance::Error(..) | Disturbance::Nothing | Disturbance::EmptyList) | None => {
-            }
+        let outcome = match disturbance {
+            Some(Disturbance::LostAnswer) => Outcome::AnswerLost(Box::new(outcome)),
+            Some(Disturbance::LostRequest) => Outcome::RequestLost,
+            _ => outcome,
+        };
+        answer.is_lost = matches!(outcome, Outcome::AnswerLost(_) | Outcome::RequestLost);
+        if let Some(Disturbance::Delay(delay)) = disturbance {
+            answer.delay = delay;
         }
         self.journal.push(JournalEntry {
             operation: operation.to_owned(),

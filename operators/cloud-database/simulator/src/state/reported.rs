@@ -75,6 +75,16 @@ const PENDING: &[(&str, &str)] = &[
     ("StorageType", "StorageType"),
 ];
 
+/// Flags that RDS reports by another name than that of the request.
+const RENAMED_FLAGS: [(&str, &str); 3] = [
+    (
+        "EnableIAMDatabaseAuthentication",
+        "IAMDatabaseAuthenticationEnabled",
+    ),
+    ("EnableCustomerOwnedIp", "CustomerOwnedIpEnabled"),
+    ("EnablePerformanceInsights", "PerformanceInsightsEnabled"),
+];
+
 /// Returns an instance as RDS reports it.
 pub(crate) fn instance(region: &Region, instance: &Instance, now: Timestamp) -> Value {
     let mut settings = instance.settings.clone();
@@ -85,12 +95,9 @@ pub(crate) fn instance(region: &Region, instance: &Instance, now: Timestamp) -> 
     reported.set("DBInstanceArn", region.place.arn("db", instance.id()));
     reported.set("DbInstancePort", 0);
     reported.set("DBSecurityGroups", json!([]));
-    let iam = settings.flag("EnableIAMDatabaseAuthentication");
-    reported.set("IAMDatabaseAuthenticationEnabled", iam);
-    let customer_owned = settings.flag("EnableCustomerOwnedIp");
-    reported.set("CustomerOwnedIpEnabled", customer_owned);
-    let insights = settings.flag("EnablePerformanceInsights");
-    reported.set("PerformanceInsightsEnabled", insights);
+    for (requested, name) in RENAMED_FLAGS {
+        reported.set(name, settings.flag(requested));
+    }
     if let Some(types) = settings.get("EnableCloudwatchLogsExports") {
         reported.set("EnabledCloudwatchLogsExports", types.clone());
     }

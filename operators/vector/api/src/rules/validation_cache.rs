@@ -1,7 +1,7 @@
 //! Cache of validation results: the same configuration is not validated twice.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +10,7 @@ use lockstep_vector_config::confinement::OptOut;
 use lockstep_vector_config::{Diagnostic, Interpolation};
 use lru::LruCache;
 use serde_json::Value;
+use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// Maximum number of cached results.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
@@ -17,8 +18,8 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
 /// Maximum size of a cached result, in bytes.
 const MAX_CACHED_BYTES: usize = 16 << 10;
 
-/// Fingerprint of a text, with 128 bits and random keys, so that an attacker cannot construct collisions.
-type Fingerprint = (u64, u64);
+/// Fingerprint of a configuration and its conditions, with 128 bits and random keys, so that an attacker cannot construct collisions.
+type Fingerprint = u128;
 
 /// Problems of a configuration.
 #[derive(Clone, Debug, Default)]
@@ -48,14 +49,16 @@ pub(crate) struct Conditions<'a> {
 
 /// Cache of validation results.
 pub(crate) struct ValidationCache {
-    hashers: (RandomState, RandomState),
+    hasher: SipHasher13,
     known: Mutex<LruCache<Fingerprint, Arc<Problems>>>,
 }
 
 impl Default for ValidationCache {
     fn default() -> Self {
+        let random = RandomState::new();
+        let hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
         Self {
-            hashers: (RandomState::new(), RandomState::new()),
+            hasher,
             known: Mutex::new(LruCache::new(CAPACITY)),
         }
     }
@@ -66,12 +69,12 @@ impl ValidationCache {
     /// possible.
     pub(crate) fn get_or_compute(
         &self,
-        (config, conditions, catalogue): (&Value, Conditions<'_>, u64),
+        key: (&Value, Conditions<'_>, u64),
         validate: impl FnOnce() -> Problems,
     ) -> Arc<Problems> {
-        let text = (config.to_string(), conditions, catalogue);
-        let (first, second) = &self.hashers;
-        let fingerprint = (first.hash_one(&text), second.hash_one(&text));
+        let mut hasher = self.hasher;
+        key.hash(&mut hasher);
+        let fingerprint = hasher.finish128().as_u128();
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&fingerprint) {
             return Arc::clone(found);

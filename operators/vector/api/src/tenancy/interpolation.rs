@@ -2,11 +2,10 @@
 
 use std::sync::LazyLock;
 
-use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_shared_validation::{Diagnostics, FieldError, LazyPath, RuleContext};
 use lockstep_vector_config::interpolation::{Interpolation, SECRET};
-use lockstep_vector_config::option_path::below;
+use lockstep_vector_config::{TextPosition, for_each_text};
 use regex::Regex;
-use serde_json::Value;
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::components::each;
@@ -23,13 +22,6 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is valid")
 });
 
-/// Position of a text.
-#[derive(Clone, Copy, PartialEq)]
-enum Text {
-    Name,
-    Value,
-}
-
 pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let secrets = &context.object.spec().secret;
     let replaces_variables = CachedValidation::of(context).interpolation == Interpolation::On;
@@ -37,24 +29,31 @@ pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &
     each(context, |component, path, policy| {
         // The operator itself reads its selectors and does not replace references to secrets in them.
         let has_secrets = component.kind() != Some("kubernetes_logs");
-        let mut check = |text: &str, what: Text, path: &FieldPath| {
-            let variables = replaces_variables.then(|| environment(text, what, policy));
-            let secrets = secret(text, what, has_secrets, |name| secrets.contains_key(name));
-            let problems = variables.into_iter().flatten().chain(secrets);
+        let mut check = |text: &str, what: TextPosition, path: &LazyPath<'_>| {
+            // Few texts have one of them, and a search for captures is expensive.
+            let has_variables = replaces_variables && text.contains('$');
+            let variables = has_variables.then(|| environment(text, what, policy));
+            let is_own = |name: &str| secrets.contains_key(name);
+            let secrets = text
+                .contains(SECRET)
+                .then(|| secret(text, what, has_secrets, is_own));
+            let variables = variables.into_iter().flatten();
+            let problems = variables.chain(secrets.into_iter().flatten());
             for detail in problems.take(MAX_FOUND.saturating_sub(found)) {
                 found += 1;
-                diagnostics.push(FieldError::invalid_hidden(path.clone(), detail));
+                diagnostics.push(FieldError::invalid_hidden(path.to_path(), detail));
             }
         };
-        check(component.id, Text::Name, path);
-        texts(component.value, path, &mut check);
+        let path = path.lazy();
+        check(component.id, TextPosition::Name, &path);
+        for_each_text(component.value, &path, &mut check);
     });
 }
 
 /// Returns the errors of the variables in a text.
 fn environment<'a>(
     text: &'a str,
-    what: Text,
+    what: TextPosition,
     policy: &'a TenantPolicy,
 ) -> impl Iterator<Item = String> {
     NAMED.captures_iter(text).filter_map(move |named| {
@@ -70,22 +69,24 @@ fn environment<'a>(
             // their context.
             Some(format!("a variable must be written as its name alone, without a default: `${{{name}}}`"))
         } else {
-            (what == Text::Name).then(|| "a variable is allowed in a value, not in a name".to_owned())
+            (what == TextPosition::Name).then(|| "a variable is allowed in a value, not in a name".to_owned())
         }
     })
 }
 
-/// Returns the errors of the secrets in a text.
+/// Returns the errors of the secrets in a text that has some.
 fn secret<'a>(
     text: &'a str,
-    what: Text,
+    what: TextPosition,
     has_secrets: bool,
     is_own: impl Fn(&str) -> bool + 'a,
 ) -> impl Iterator<Item = String> {
-    let is_misplaced = (what == Text::Name || !has_secrets) && text.contains(SECRET);
+    let is_misplaced = what == TextPosition::Name || !has_secrets;
     let misplaced = is_misplaced.then(|| match what {
-        Text::Name => "a secret is allowed in a value, not in a name".to_owned(),
-        Text::Value => "this component does not support secrets; write the value itself".to_owned(),
+        TextPosition::Name => "a secret is allowed in a value, not in a name".to_owned(),
+        TextPosition::Value => {
+            "this component does not support secrets; write the value itself".to_owned()
+        }
     });
     let named = NAMED.captures_iter(text);
     let others = named.filter_map(move |named| {
@@ -99,26 +100,6 @@ fn secret<'a>(
     misplaced.into_iter().chain(others)
 }
 
-/// Calls a function for every text in a value, including the names of fields.
-fn texts(value: &Value, path: &FieldPath, check: &mut impl FnMut(&str, Text, &FieldPath)) {
-    match value {
-        Value::String(text) => check(text, Text::Value, path),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                texts(item, &path.index(index), check);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = below(path, name);
-                check(name, Text::Name, &path);
-                texts(value, &path, check);
-            }
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -126,11 +107,9 @@ mod tests {
     use lockstep_shared_validation::{
         Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
     };
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use crate::types::pipeline::VectorPipeline;
-
-    use super::*;
 
     /// Returns the errors and warnings of a tenant's pipeline about its variables, each with its field, if agents
     /// replace variables or not.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::catalogue::Catalogue;
 use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
 use crate::interpolation::secret_backends;
-use crate::option_path::below;
+use crate::texts::for_each_text;
 
 /// Global option with the backends.
 const BLOCK: &str = "secret";
@@ -21,13 +21,13 @@ const BLOCK: &str = "secret";
 pub fn validate_secrets(catalogue: &Catalogue, config: &Value) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let mut used = BTreeSet::new();
-    validate_below(config, &FieldPath::root(), &mut |path, text| {
+    for_each_text(config, &FieldPath::root().lazy(), &mut |text, _, path| {
         for name in secret_backends(text, catalogue.number()) {
             used.insert(name.to_owned());
             if config[BLOCK].get(name).is_none() {
                 let detail =
                     format!("refers to the secret backend `{name}`, which `{BLOCK}` does not have");
-                let error = FieldError::invalid_hidden(path.clone(), detail);
+                let error = FieldError::invalid_hidden(path.to_path(), detail);
                 problems.add(Check::StartUp, error);
             }
         }
@@ -42,26 +42,6 @@ pub fn validate_secrets(catalogue: &Catalogue, config: &Value) -> Vec<Diagnostic
         }
     }
     problems.into_diagnostics()
-}
-
-/// Passes each text of a value to a function, with its path. The text of a key has the path of its value.
-fn validate_below(value: &Value, path: &FieldPath, check: &mut impl FnMut(&FieldPath, &str)) {
-    match value {
-        Value::String(text) => check(path, text),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                validate_below(item, &path.index(index), check);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = below(path, name);
-                check(&path, name);
-                validate_below(value, &path, check);
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]
