@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bench_harness::Review;
+use bench_harness::markdown::{MeasuredCommit, print_table};
 
 use crate::client::Measured;
 use crate::loadgen::{LoadGenerator, Workload};
@@ -48,7 +49,7 @@ impl Shown {
         }
     }
 
-    fn all(&self, name: &str, number: fn(&Measured) -> f64) -> Vec<f64> {
+    fn all(&self, name: &str, number: Number) -> Vec<f64> {
         let found = self.latencies.iter().find(|(known, _)| known == name);
         let all = found.into_iter().flat_map(|(_, all)| all);
         all.map(number).collect()
@@ -63,7 +64,7 @@ pub(crate) fn compare(args: &Args, directory: &Path) -> anyhow::Result<()> {
         measure(&webhook, directory, args, &mut ours)?;
         measure(&baseline, directory, args, &mut least)?;
     }
-    print(&webhook, &ours, &baseline, &least);
+    print(&MeasuredCommit::current()?, &ours, &least);
     Ok(())
 }
 
@@ -107,44 +108,47 @@ fn measure(
     Ok(())
 }
 
+/// A number of a measurement.
+type Number = fn(&Measured) -> f64;
+
 const ALONE: &str = "CloudDatabase, alone";
 const BESIDE: &str = "CloudDatabase, with new pipelines";
 
-fn print(webhook: &Program, ours: &Shown, baseline: &Program, least: &Shown) {
-    println!(
-        "{:<38} {:<9} {:>22} {:>22}",
-        "review, one connection", "server", "p50 ms (min-max)", "p99 ms (min-max)"
-    );
-    for (name, _) in &ours.latencies {
-        for (program, shown) in [(webhook, ours), (baseline, least)] {
-            let p50 = spread(&shown.all(name, |measured| measured.p50_us / 1e3));
-            let p99 = spread(&shown.all(name, |measured| measured.p99_us / 1e3));
-            println!(
-                "{name:<38} {:<9} {:>22} {:>22}",
-                program.name,
-                fine(&p50),
-                fine(&p99)
-            );
-        }
-    }
-    println!();
-    for (name, _) in &ours.latencies {
-        let ratio = |number| {
-            let pairs = ours
-                .all(name, number)
-                .into_iter()
-                .zip(least.all(name, number));
+/// Prints the latencies in Markdown, as the documentation has them.
+fn print(measured: &MeasuredCommit, ours: &Shown, least: &Shown) {
+    println!("{measured}");
+    let header = [
+        "review, one connection",
+        "p50",
+        "p99",
+        "p50 of `baseline`",
+        "ratio of p50",
+        "ratio of p99",
+    ];
+    let rows = ours.latencies.iter().map(|(name, _)| {
+        let milliseconds = |shown: &Shown, number: Number| {
+            let all = shown.all(name, number).into_iter();
+            let all: Vec<_> = all.map(|us| us / 1e3).collect();
+            format!("{} ms", fine(&spread(&all)))
+        };
+        let ratio = |number: Number| {
+            let pairs = ours.all(name, number).into_iter();
+            let pairs = pairs.zip(least.all(name, number));
             fine(&spread(
                 &pairs.map(|(ours, least)| ours / least).collect::<Vec<_>>(),
             ))
         };
-        println!(
-            "{name}: p50 {} times that of the {}, p99 {} times",
-            ratio(|measured| measured.p50_us),
-            baseline.name,
-            ratio(|measured| measured.p99_us)
-        );
-    }
+        let (p50, p99): (Number, Number) = (|measured| measured.p50_us, |measured| measured.p99_us);
+        [
+            name.clone(),
+            milliseconds(ours, p50),
+            milliseconds(ours, p99),
+            milliseconds(least, p50),
+            ratio(p50),
+            ratio(p99),
+        ]
+    });
+    print_table(header, rows.collect());
     let p99 = |name| ours.all(name, |measured| measured.p99_us);
     let ratios: Vec<_> = p99(BESIDE)
         .iter()
