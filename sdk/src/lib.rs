@@ -86,7 +86,6 @@ pub use crate::admission_checks::AdmissionCheck;
 pub use crate::args::cluster::cluster_client;
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;
-pub use crate::check::yaml::document::describe_yaml_error;
 pub use crate::json_folders::{JsonFolders, json_files, parse_json_file};
 pub use crate::operator::Operator;
 pub use crate::operator::audience::Audience;

@@ -10,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 
-use crate::check::yaml::document::describe_yaml_error;
+use crate::check::diagnostic::ParseError;
+use crate::check::yaml::document;
 use crate::read_error::describe_read_error;
 
 /// Interval at which mounted files are checked. The kubelet takes about a minute to update the files of a changed
@@ -35,8 +36,16 @@ pub(crate) fn read(path: &Path, validators: &ValidatorRegistry) -> anyhow::Resul
 }
 
 fn parse(text: &str, validators: &ValidatorRegistry) -> Result<Policy, String> {
-    let file: Value =
-        serde_saphyr::from_str(text).map_err(|error| describe_yaml_error(text, &error))?;
+    let documents: Result<Vec<_>, _> = document::read(text).into_iter().collect();
+    let documents = documents.map_err(|ParseError { location, message }| {
+        let at = location.map(|at| format!("line {}, column {}: ", at.line, at.column));
+        format!("{}the YAML {message}", at.unwrap_or_default())
+    })?;
+    let file = match &documents[..] {
+        [] => Value::Null,
+        [file] => file.to_value(),
+        more => return Err(format!("it has {} documents; write one", more.len())),
+    };
     Policy::read(&file, validators).map_err(|error| error.to_string())
 }
 

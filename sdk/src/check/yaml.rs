@@ -3,6 +3,8 @@
 pub(crate) mod document;
 pub(crate) mod embedded_spans;
 pub(crate) mod node;
+mod parser;
+mod position;
+mod scalar;
 pub(crate) mod spans;
 pub(crate) mod split;
-pub(crate) mod yaml11_scalar;

@@ -1,32 +1,24 @@
 //! A YAML or JSON document with the source location of each field.
 
-use std::collections::HashSet;
 use std::ops::Range;
-use std::rc::Rc;
 
 use serde_json::Value;
-use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::{Location, Spanned};
 
 use crate::check::diagnostic::{ParseError, SourceLocation};
-use crate::check::yaml::embedded_spans;
-use crate::check::yaml::node::Node;
-use crate::check::yaml::spans::{locate, locate_entry, of_location, value_at, written};
-use crate::check::yaml::split;
+use crate::check::yaml::node::{Located, Node, Span};
+use crate::check::yaml::parser::MAX_VALUES;
+use crate::check::yaml::spans::{locate, locate_entry, source_location, value_at};
 use crate::check::yaml::split::DocumentPart;
-use crate::check::yaml::yaml11_scalar;
+use crate::check::yaml::{embedded_spans, parser, split};
 
 const MAX_DOCUMENTS: usize = 100_000;
-const MAX_VALUES: usize = 2_000_000;
-/// Maximum nesting depth, as in the JSON reader.
-const MAX_DEPTH: usize = 127;
-/// Stack size that this depth needs in a build without optimization.
+/// Stack size that the maximum nesting depth needs in a build without optimization.
 const DEEP_BYTES: usize = 6 << 20;
 
 /// One document of a file, or one item of a list of objects.
 #[derive(Clone)]
 pub(crate) struct Document {
-    root: Rc<Spanned<Node>>,
+    root: Located,
     part: DocumentPart,
 }
 
@@ -58,12 +50,8 @@ fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
     let mut values_left = MAX_VALUES;
     let mut documents = Vec::new();
     for part in parts {
-        match parse_part(part, text, values_left) {
-            Ok(read) => {
-                let values = read.iter().map(|document| document.root.value.count());
-                values_left = values_left.saturating_sub(values.sum());
-                documents.extend(read.into_iter().map(Ok));
-            }
+        match parse_part(part, text, &mut values_left) {
+            Ok(read) => documents.extend(read.into_iter().map(Ok)),
             Err(problem) => documents.push(Err(problem)),
         }
     }
@@ -74,162 +62,34 @@ fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
 fn parse_part(
     part: DocumentPart,
     text: &str,
-    most_values: usize,
+    values_left: &mut usize,
 ) -> Result<Vec<Document>, ParseError> {
     let own = &text[part.start..part.end];
-    let shifted = |mut problem: ParseError| {
+    let roots = parser::parse(own, values_left).map_err(|mut problem| {
         problem.location = problem.location.map(|location| part.shift(&location));
         problem
-    };
-    // A text without separators can still fail here, for example if it is indented with tabs, which YAML does not
-    // allow.
-    let roots: Vec<Spanned<Node>> =
-        serde_saphyr::from_multiple_with_options(own, limits(most_values))
-            .map_err(|error| shifted(parse_error(own, &error)))?;
-    let document = |mut root: Spanned<Node>| {
-        resolve(&mut root, own).map_err(shifted)?;
-        Ok(Document {
-            root: Rc::new(root),
-            part,
-        })
-    };
-    roots.into_iter().map(document).collect()
-}
-
-/// Returns the parser's limits for one file: above the size of any real file, and below what memory can hold.
-fn limits(most_values: usize) -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_nodes: most_values,
-            max_events: 4 * most_values + 16,
-            max_recorded_anchor_events: 4 * MAX_VALUES,
-            max_depth: MAX_DEPTH,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: most_values,
-        },
-    }
-}
-
-/// Resolves every scalar as `kubectl` does.
-fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), ParseError> {
-    match &mut node.value {
-        Node::Scalar(value) => {
-            if let Some(written) = written(node.defined, text) {
-                *value = yaml11_scalar::resolved(value.take(), written);
-            }
-            Ok(())
-        }
-        // No other reference to an item exists yet.
-        Node::List(items) => items
-            .iter_mut()
-            .filter_map(Rc::get_mut)
-            .try_for_each(|item| resolve(item, text)),
-        Node::Map(fields) => {
-            for (name, child) in &mut fields.entries {
-                if let Some(written) = written(name.defined, text) {
-                    name.value =
-                        yaml11_scalar::resolved_name(std::mem::take(&mut name.value), written);
-                }
-                resolve(child, text)?;
-            }
-            distinct(&fields.entries, text)
-        }
-    }
-}
-
-/// Rejects names that are equal only after resolution: `1` and `"1"`, `yes` and `true`.
-fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<(), ParseError> {
-    let mut seen = HashSet::new();
-    let repeated = entries.iter().find(|(name, _)| {
-        yaml11_scalar::may_be_written_otherwise(&name.value) && !seen.insert(&name.value)
-    });
-    repeated.map_or(Ok(()), |(name, _)| {
-        Err(ParseError {
-            location: Some(of_location(text, name.referenced)),
-            message: format!("cannot be read: duplicate mapping key: {}", name.value),
-        })
-    })
-}
-
-/// Returns the limit that a text exceeds. For an error within an alias, only the text of the error names it.
-fn limit(error: &serde_saphyr::Error) -> Option<String> {
-    let error = error.without_snippet();
-    if let serde_saphyr::Error::Budget {
-        breach: BudgetBreach::Depth { .. },
-        ..
-    } = error
-    {
-        return Some(format!("nested deeper than {MAX_DEPTH} levels"));
-    }
-    let text = error.to_string();
-    if text.contains("budget breached") || text.contains("alias replay limit exceeded") {
-        return Some(format!(
-            "more than {MAX_VALUES} values, with its aliases expanded; split the file"
-        ));
-    }
-    text.contains("non-finite float")
-        .then(|| "JSON has no such number; write a finite one".to_owned())
-}
-
-/// Describes an error of the YAML parser for the author of the text, with its line and column. Advice about the
-/// settings of the parser is left out.
-#[must_use]
-pub fn describe_yaml_error(text: &str, error: &serde_saphyr::Error) -> String {
-    let ParseError { location, message } = parse_error(text, error);
-    let location = location.map(|at| format!("line {}, column {}: ", at.line, at.column));
-    format!("{}the YAML {message}", location.unwrap_or_default())
-}
-
-fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
-    let location = error.location().map(|location| of_location(text, location));
-    let message = error.without_snippet().to_string();
-    // The location is printed before the message. Advice about parser settings does not help the author of the
-    // YAML.
-    let message = message.lines().next().unwrap_or_default();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let limit = limit(error);
-    let message = match (&limit, message.split_once(", set ")) {
-        (Some(limit), _) => limit,
-        (None, Some((message, _))) => message,
-        (None, None) => message,
-    };
-    let line = location.as_ref().and_then(|location| {
-        text.lines()
-            .nth(usize::try_from(location.line).ok()?.checked_sub(1)?)
-    });
-    let hint = match line {
-        Some(line) if line.trim_start_matches(' ').starts_with('\t') => {
-            "; YAML does not allow tabs for indentation: use spaces"
-        }
-        _ => "",
-    };
-    ParseError {
-        location,
-        message: format!("cannot be read: {message}{hint}"),
-    }
+    })?;
+    let documents = roots.into_iter().map(|root| Document { root, part });
+    Ok(documents.collect())
 }
 
 impl Document {
     /// Returns the document as JSON.
     pub(crate) fn to_value(&self) -> Value {
-        self.root.value.to_value()
+        self.root.node.to_value()
     }
 
     /// Returns the items of a list of objects.
     pub(crate) fn items(&self) -> Vec<Self> {
-        let Node::Map(fields) = &self.root.value else {
+        let Node::Map(fields) = &*self.root.node else {
             return Vec::new();
         };
-        let items = fields
-            .entries
-            .iter()
-            .find(|(name, _)| name.value == "items");
-        match items.map(|(_, items)| &items.value) {
+        let items = fields.entries.iter().find(|entry| entry.name == "items");
+        match items.map(|entry| &*entry.value.node) {
             Some(Node::List(items)) => items
                 .iter()
                 .map(|item| Self {
-                    root: Rc::clone(item),
+                    root: item.clone(),
                     part: self.part,
                 })
                 .collect(),
@@ -240,7 +100,7 @@ impl Document {
     /// Returns the location of a printed field path in the text that the document was read from. If the field does
     /// not exist, returns the location of its nearest ancestor.
     pub(crate) fn locate(&self, path: &str, text: &str) -> SourceLocation {
-        self.location(locate(&self.root, self.root.referenced, path), text)
+        self.location(locate(&self.root, path), text)
     }
 
     /// Returns the location of some bytes of a string field, or of the whole field if the document does not
@@ -252,7 +112,7 @@ impl Document {
         text: &str,
     ) -> SourceLocation {
         let location = self.locate(path, text);
-        let value = value_at(&self.root, path);
+        let value = value_at(&self.root.node, path);
         let part =
             value.and_then(|value| embedded_spans::part(text, &location, value.as_str()?, bytes));
         part.unwrap_or(location)
@@ -260,13 +120,13 @@ impl Document {
 
     /// Returns the location of a field's name, for errors about the name itself.
     pub(crate) fn locate_name(&self, path: &str, text: &str) -> SourceLocation {
-        let found = locate_entry(&self.root, path);
-        self.location(found.unwrap_or(self.root.referenced), text)
+        let found = locate_entry(&self.root.node, path);
+        self.location(found.unwrap_or(self.root.at), text)
     }
 
-    fn location(&self, location: Location, text: &str) -> SourceLocation {
+    fn location(&self, span: Span, text: &str) -> SourceLocation {
         let own = &text[self.part.start..self.part.end];
-        self.part.shift(&of_location(own, location))
+        self.part.shift(&source_location(own, span))
     }
 }
 

@@ -1,111 +1,80 @@
 //! Source locations of fields.
 
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 
 use crate::check::diagnostic::SourceLocation;
-use crate::check::yaml::node::Node;
+use crate::check::yaml::node::{Located, Node, Span};
 
-/// Returns the source text of a scalar, including its quotes.
-pub(crate) fn written(location: Location, text: &str) -> Option<&str> {
-    let span = location.span();
-    let start = usize::try_from(span.byte_offset()?).ok()?;
-    let length = usize::try_from(span.byte_len()?).ok()?;
-    text.get(start..start.checked_add(length)?)
-}
-
-/// Converts a location of the parser to a [`SourceLocation`] in the parsed text.
-pub(crate) fn of_location(text: &str, location: Location) -> SourceLocation {
-    let span = location.span();
-    let start = span
-        .byte_offset()
-        .and_then(|at| usize::try_from(at).ok())
-        // The scanner's own errors have a line and a column, and the offset 0.
-        .filter(|at| *at > 0 || location.line() <= 1)
-        .unwrap_or_else(|| offset_of(text, location))
-        .min(text.len());
-    let length = span
-        .byte_len()
-        .and_then(|length| usize::try_from(length).ok())
-        .unwrap_or_default();
-    let end = start.saturating_add(length).min(text.len());
-    // The text of a scalar or of a field's name. If it spans several lines, only the first one.
+/// Converts a range of the parsed text to a [`SourceLocation`]. Of a text on several lines, it is the first one.
+pub(crate) fn source_location(text: &str, span: Span) -> SourceLocation {
     let first = text
-        .get(start..end)
+        .get(span.start..span.end)
         .and_then(|text| text.lines().next())
         .map_or(0, |line| line.trim_end().len());
+    let before = text.get(..span.start).unwrap_or_default();
+    let start_of_line = before.rfind('\n').map_or(0, |newline| newline + 1);
     SourceLocation {
-        line: location.line().max(1),
-        column: location.column().max(1),
-        span: start..start + first,
+        line: span.line,
+        column: before[start_of_line..].chars().count() as u64 + 1,
+        span: span.start..span.start + first,
     }
 }
 
-/// Computes the byte offset of a location from its line and column.
-fn offset_of(text: &str, location: Location) -> usize {
-    let lines = usize::try_from(location.line()).unwrap_or(usize::MAX);
-    let columns = usize::try_from(location.column()).unwrap_or(usize::MAX);
-    let mut rest = text.split_inclusive('\n');
-    let before = rest.by_ref().take(lines.saturating_sub(1));
-    let start: usize = before.map(str::len).sum();
-    let line = rest.next().unwrap_or_default();
-    let within = line.chars().take(columns.saturating_sub(1));
-    start + within.map(char::len_utf8).sum::<usize>()
-}
-
-/// Returns the location of the name of the field at the end of a path.
-pub(crate) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
+/// Returns the range of the name of the field at the end of a path.
+pub(crate) fn locate_entry(node: &Node, path: &str) -> Option<Span> {
     let path = path.strip_prefix('.').unwrap_or(path);
-    match &node.value {
+    match node {
         Node::Map(fields) => match fields.find(path)? {
-            (name, _, "") => Some(name.referenced),
-            (_, child, rest) => locate_entry(child, rest),
+            (entry, "") => Some(entry.at),
+            (entry, rest) => locate_entry(&entry.value.node, rest),
         },
         Node::List(items) => {
             let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
-            locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
+            locate_entry(&items.get(index.parse::<usize>().ok()?)?.node, rest)
         }
         Node::Scalar(_) => None,
     }
 }
 
 /// Returns the scalar at a path.
-pub(crate) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Value> {
+pub(crate) fn value_at<'a>(node: &'a Node, path: &str) -> Option<&'a Value> {
     let path = path.strip_prefix('.').unwrap_or(path);
-    match &node.value {
+    match node {
         Node::Scalar(value) => path.is_empty().then_some(value),
         Node::Map(fields) => {
-            let (_, child, rest) = fields.find(path)?;
-            value_at(child, rest)
+            let (entry, rest) = fields.find(path)?;
+            value_at(&entry.value.node, rest)
         }
         Node::List(items) => {
             let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
-            value_at(items.get(index.parse::<usize>().ok()?)?, rest)
+            value_at(&items.get(index.parse::<usize>().ok()?)?.node, rest)
         }
     }
 }
 
-/// Returns the location of a path below a node, or of its nearest ancestor if the path does not exist.
-pub(crate) fn locate(node: &Spanned<Node>, node_location: Location, path: &str) -> Location {
+/// Returns the range of a path below a value, or of its nearest ancestor if the path does not exist.
+pub(crate) fn locate(located: &Located, path: &str) -> Span {
+    locate_below(&located.node, located.at, path)
+}
+
+fn locate_below(node: &Node, at: Span, path: &str) -> Span {
     let path = path.strip_prefix('.').unwrap_or(path);
-    match &node.value {
-        _ if path.is_empty() => node_location,
+    match node {
+        _ if path.is_empty() => at,
         Node::Map(fields) => match fields.find(path) {
-            Some((name, child, "")) => match child.value {
-                Node::Scalar(_) => child.referenced,
-                _ => name.referenced,
+            Some((entry, "")) => match *entry.value.node {
+                Node::Scalar(_) => entry.value.at,
+                _ => entry.at,
             },
-            Some((name, child, rest)) => locate(child, name.referenced, rest),
-            None => node_location,
+            Some((entry, rest)) => locate_below(&entry.value.node, entry.at, rest),
+            None => at,
         },
         Node::List(items) => {
             let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let item = index
                 .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
-            item.map_or(node_location, |(item, rest)| {
-                locate(item, item.referenced, rest)
-            })
+            item.map_or(at, |(item, rest)| locate_below(&item.node, item.at, rest))
         }
-        Node::Scalar(_) => node_location,
+        Node::Scalar(_) => at,
     }
 }
