@@ -8,7 +8,7 @@ mod cost;
 mod cost_instrumentation;
 mod dyn_value;
 mod equality;
-mod escaping;
+pub(crate) mod escaping;
 mod fast_form;
 mod field_path;
 mod field_usage;

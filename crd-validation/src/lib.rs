@@ -57,4 +57,5 @@ pub use report::Report;
 pub use request::{Request, UnknownFields};
 pub use result::ValidationResult;
 pub use rules::CrdRule;
+pub use schema::unknown_keywords::unknown_keywords;
 pub use violation::{Layer, RatchetedViolation, Violation, fingerprint};

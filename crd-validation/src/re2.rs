@@ -12,13 +12,33 @@ const MAX_REPEAT: u32 = 1000;
 /// Maximum size of a compiled expression, as protection against malicious expressions.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 
+/// Maximum size of a compiled expression of a schema that counts as a large one, such as 256 letters of Unicode.
+const MAX_LARGE_BYTES: usize = 32 << 20;
+
 /// Compiles an expression in RE2 syntax.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = Translation::of(pattern)?;
-    RegexBuilder::new(&translated)
-        .size_limit(MAX_COMPILED_BYTES)
-        .build()
-        .map_err(|error| format!("`{pattern}`: {}", last_line(&error.to_string())))
+    build(&translated, MAX_COMPILED_BYTES).map_err(|error| described(pattern, &error))
+}
+
+/// Compiles an expression, which may be a large one. Returns whether it is.
+pub(crate) fn compile_pattern(pattern: &str) -> Result<(Regex, bool), String> {
+    let translated = Translation::of(pattern)?;
+    match build(&translated, MAX_COMPILED_BYTES) {
+        Err(regex::Error::CompiledTooBig(_)) => {
+            build(&translated, MAX_LARGE_BYTES).map(|large| (large, true))
+        }
+        small => small.map(|small| (small, false)),
+    }
+    .map_err(|error| described(pattern, &error))
+}
+
+fn build(translated: &str, most_bytes: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(translated).size_limit(most_bytes).build()
+}
+
+fn described(pattern: &str, error: &regex::Error) -> String {
+    format!("`{pattern}`: {}", last_line(&error.to_string()))
 }
 
 fn last_line(error: &str) -> &str {
@@ -256,6 +276,9 @@ mod tests {
         assert!(matches(r"^\101\x41\x{41}$", "AAA"));
         assert!(matches(r"^\<\_$", "<_"));
         assert!(matches(r"(?i)^(?P<x>É)$", "é"));
+        let (letters, is_large) = compile_pattern(r"^\p{L}{1,256}$").expect("it compiles");
+        assert!(is_large && letters.is_match(&"é".repeat(256)));
+        assert!(!letters.is_match(&"é".repeat(257)) && !letters.is_match(""));
         assert!(matches(r"\Aa\z", "a"));
     }
 

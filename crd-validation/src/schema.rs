@@ -4,10 +4,12 @@ mod compile;
 pub(crate) mod projection;
 mod properties;
 pub(crate) mod scale;
+pub(crate) mod unknown_keywords;
 
 use regex::Regex;
 use serde_json::{Number, Value};
 
+use crate::cel::escaping;
 use crate::format::Format;
 use crate::schema::properties::Properties;
 
@@ -88,6 +90,8 @@ pub(crate) struct Schema {
     pub(crate) default: Option<Value>,
     /// Entries of `x-kubernetes-validations` as written.
     pub(crate) validations: Vec<Value>,
+    /// Number of large patterns at this node and below it.
+    pub(crate) large_patterns: usize,
     /// If true, this node or a node below it has a rule.
     pub(crate) has_rules: bool,
     /// If true, this node or a node below it is a list of type `set` or `map`.
@@ -109,6 +113,19 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
+    /// Returns the names of the field in CEL expressions.
+    pub(crate) fn cel_names(&self) -> impl Iterator<Item = &str> {
+        let identifier = self.identifier.as_deref();
+        identifier
+            .into_iter()
+            .chain(identifier.and_then(escaping::unescaped))
+    }
+
+    /// Returns true if a CEL expression can refer to the field by a name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.cel_names().any(|own| own == name)
+    }
+
     /// Returns the schema of additional fields, if it is specified.
     pub(crate) fn additional(&self) -> Option<&Self> {
         match &self.additional {

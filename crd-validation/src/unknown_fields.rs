@@ -25,7 +25,7 @@ enum Field<'a> {
 impl<'a> Field<'a> {
     /// Returns the description of a field. Below an undescribed field, there is no schema and every field is
     /// unknown.
-    fn named(name: &str, schema: Option<&'a Schema>) -> Self {
+    fn named(name: &str, schema: Option<&'a Schema>, preserves: bool) -> Self {
         let Some(schema) = schema else {
             return Self::Unknown;
         };
@@ -33,7 +33,7 @@ impl<'a> Field<'a> {
             (Some(child), _) => Self::Described(child),
             (None, Additional::Of(child)) => Self::Described(child),
             (None, Additional::Any | Additional::Forbidden) => Self::Bare,
-            (None, Additional::Unstated) if schema.preserves_unknown => Self::Preserved,
+            (None, Additional::Unstated) if preserves => Self::Preserved,
             (None, Additional::Unstated) => Self::Unknown,
         }
     }
@@ -41,47 +41,85 @@ impl<'a> Field<'a> {
 
 /// Reports all fields that the API server would report as unknown with `fieldValidation=Strict`.
 pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report<'_>) {
-    walk(Some(schema), true, object, Cursor::Root, report);
+    walk(Part::root(schema), object, Cursor::Root, report);
 }
 
 /// Reports the unknown fields of a part of an object.
 pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
-    walk(Some(schema), false, value, at, report);
+    walk(Part::described(schema), value, at, report);
+}
+
+/// Part of an object, with what the pruning of the API server knows of it.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    schema: Option<&'a Schema>,
+    is_resource: bool,
+    /// If true, unknown fields are kept.
+    preserves: bool,
+}
+
+impl<'a> Part<'a> {
+    fn new(schema: Option<&'a Schema>) -> Self {
+        Self {
+            schema,
+            is_resource: schema.is_some_and(|schema| schema.embedded),
+            preserves: schema.is_some_and(|schema| schema.preserves_unknown),
+        }
+    }
+
+    fn described(schema: &'a Schema) -> Self {
+        Self::new(Some(schema))
+    }
+
+    fn root(schema: &'a Schema) -> Self {
+        Self {
+            is_resource: true,
+            ..Self::described(schema)
+        }
+    }
+
+    /// Returns the items of this list. What a list preserves, its items preserve. Returns nothing if that is all of them.
+    fn items(self) -> Option<Self> {
+        let schema = self.schema.and_then(|schema| schema.items.as_deref());
+        if schema.is_none() && self.preserves {
+            return None;
+        }
+        let items = Self::new(schema);
+        Some(Self {
+            preserves: items.preserves || self.preserves,
+            ..items
+        })
+    }
+
+    fn field(self, name: &str) -> Field<'a> {
+        Field::named(name, self.schema, self.preserves)
+    }
 }
 
 /// Walks through an object as the pruning of the API server does.
-fn walk(
-    schema: Option<&Schema>,
-    resource: bool,
-    value: &Value,
-    at: Cursor<'_>,
-    report: &mut Report<'_>,
-) {
-    let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
-    let resource = resource || schema.is_some_and(|schema| schema.embedded);
+fn walk(part: Part<'_>, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
+                if part.is_resource && TYPE_AND_METADATA.contains(&name.as_str()) {
                     continue;
                 }
-                match Field::named(name, schema) {
+                match part.field(name) {
                     Field::Described(child) => {
-                        walk(Some(child), false, value, at.child(name), report);
+                        walk(Part::described(child), value, at.child(name), report);
                     }
-                    Field::Bare => walk(None, false, value, at.child(name), report),
+                    Field::Bare => walk(Part::new(None), value, at.child(name), report),
                     Field::Preserved => {}
-                    Field::Unknown => unknown(schema, name, at, report),
+                    Field::Unknown => unknown(part.schema, name, at, report),
                 }
             }
         }
         Value::Array(items) => {
-            let child = schema.and_then(|schema| schema.items.as_deref());
-            if child.is_none() && preserves {
+            let Some(item) = part.items() else {
                 return;
-            }
-            for (index, item) in items.iter().enumerate() {
-                walk(child, false, item, at.index(index), report);
+            };
+            for (index, value) in items.iter().enumerate() {
+                walk(item, value, at.index(index), report);
             }
         }
         _ => {}
@@ -91,19 +129,17 @@ fn walk(
 /// Removes the fields that the API server prunes whenever it reads an object, from a request or from storage.
 /// Returns true if any field was removed.
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> bool {
-    prune_below(Some(schema), true, object)
+    prune_below(Part::root(schema), object)
 }
 
-fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) -> bool {
+fn prune_below(part: Part<'_>, value: &mut Value) -> bool {
     let mut drops = false;
-    let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
-    let resource = resource || schema.is_some_and(|schema| schema.embedded);
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
-            if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
+            if part.is_resource && TYPE_AND_METADATA.contains(&name.as_str()) {
                 return true;
             }
-            let below = match Field::named(name, schema) {
+            let below = match part.field(name) {
                 Field::Described(child) => Some(child),
                 Field::Bare => None,
                 Field::Preserved => return true,
@@ -112,14 +148,13 @@ fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) -> bo
                     return false;
                 }
             };
-            drops |= prune_below(below, false, value);
+            drops |= prune_below(Part::new(below), value);
             true
         }),
         Value::Array(items) => {
-            let child = schema.and_then(|schema| schema.items.as_deref());
-            if child.is_some() || !preserves {
-                for item in items {
-                    drops |= prune_below(child, false, item);
+            if let Some(item) = part.items() {
+                for value in items {
+                    drops |= prune_below(item, value);
                 }
             }
         }

@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 pub(crate) mod crd_lookup;
 pub(crate) mod diagnostic;
 pub(crate) mod diff;
+pub(crate) mod given_version;
 pub(crate) mod inputs;
 pub(crate) mod render;
 pub(crate) mod yaml;

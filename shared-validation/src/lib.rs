@@ -79,7 +79,7 @@ pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject, Tree};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{
     AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation, RatchetedViolations, max_reported,
-    report_all,
+    report_all, unknown_keywords,
 };
 pub use defaults::DynamicDefault;
 pub use field_names::FieldNames;

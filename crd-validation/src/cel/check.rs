@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let mut fields = node.properties.schemas();
-            let known = fields.find(|field| field.identifier.as_deref() == Some(*name));
+            let known = fields.find(|field| field.is_called(name));
             match known.or_else(|| node.additional()) {
                 Some(child) => node = child,
                 None if node.int_or_string => return Ok(()),

@@ -27,6 +27,16 @@ pub(crate) fn identifier(name: &str) -> Option<String> {
     Some(escaped)
 }
 
+/// Returns the second name of a property whose identifier is an escaped reserved word, such as `namespace`: since Kubernetes 1.32,
+/// an expression may select it as it is. The four words of CEL itself stay escaped.
+pub(crate) fn unescaped(identifier: &str) -> Option<&str> {
+    let word = identifier.strip_prefix("__")?.strip_suffix("__")?;
+    RESERVED[WORDS_OF_CEL..].contains(&word).then_some(word)
+}
+
+/// Number of reserved words at the beginning of the list that CEL's grammar uses.
+const WORDS_OF_CEL: usize = 4;
+
 /// Reserved words, from <https://github.com/kubernetes/apiserver/blob/master/pkg/cel/escaping.go>.
 const RESERVED: &[&str] = &[
     "true",
@@ -70,6 +80,15 @@ mod tests {
             ("a b", None),
         ] {
             assert_eq!(identifier(name).as_deref(), expected, "{name}");
+        }
+        for (identifier, expected) in [
+            ("__namespace__", Some("namespace")),
+            ("__in__", None),
+            ("__true__", None),
+            ("namespace", None),
+            ("a__dash__b", None),
+        ] {
+            assert_eq!(unescaped(identifier), expected, "{identifier}");
         }
     }
 }

@@ -179,8 +179,7 @@ impl Field {
                 return None;
             }
             let mut properties = schema.properties.iter();
-            let (name, below) =
-                properties.find(|(_, child)| child.identifier.as_deref() == Some(identifier))?;
+            let (name, below) = properties.find(|(_, child)| child.is_called(identifier))?;
             names.push(name.clone());
             schema = below;
         }

@@ -447,8 +447,8 @@ mod tests {
             (json!({"rule": "self =="}), "CEL rule at spec"),
             (json!({"rule": "self.c == 1"}), "undefined field `c`"),
             (
-                json!({"rule": "self.namespace == ''"}),
-                "undefined field `namespace`",
+                json!({"rule": "self.package == ''"}),
+                "undefined field `package`",
             ),
             (
                 json!({"rule": "other == 1"}),
@@ -477,6 +477,7 @@ mod tests {
         for rule in [
             "self.a == 1 && self.b.all(k, self.b[k].startsWith('x'))",
             "self.__namespace__ == self.a__underscores__dash__underscores__b",
+            "self.namespace == self.__namespace__",
         ] {
             assert_eq!(problem(&json!({"rule": rule})), "");
         }

@@ -199,7 +199,7 @@ impl Conversion {
                 // A null field counts as absent.
                 Some(_) if field.is_null() => nulls += 1,
                 Some(child) => {
-                    if let Some(name) = child.identifier.as_deref().filter(|name| reach.has(name)) {
+                    for name in child.cel_names().filter(|name| reach.has(name)) {
                         entries.insert(CelMapKey::from(name), self.of(child, field));
                     }
                 }

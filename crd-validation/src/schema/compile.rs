@@ -25,8 +25,8 @@ impl Schema {
         Self::compile(schema, "")
     }
 
-    /// Compiles one node. An unknown keyword is an error, because ignoring it would silently make the result
-    /// differ from that of the API server.
+    /// Compiles one node. An unknown keyword has no effect, as in the API server, which drops it. A keyword of JSON Schema that
+    /// the API server refuses in a CRD is an error.
     pub(crate) fn compile(node: &Value, at: &str) -> Result<Self, CompileError> {
         let fail = |problem: String| CompileError::Schema {
             at: printed(at),
@@ -41,7 +41,7 @@ impl Schema {
                 || schema.bound(keyword, value).map_err(fail)?
                 || schema.alternative(keyword, value, at)?
                 || is_annotation(keyword);
-            if !known {
+            if !known && REFUSED.contains(&keyword.as_str()) {
                 return Err(fail(format!("keyword `{keyword}` is not supported")));
             }
         }
@@ -107,21 +107,37 @@ impl Schema {
             "x-kubernetes-int-or-string" => self.int_or_string = value == true,
             "x-kubernetes-preserve-unknown-fields" => self.preserves_unknown = value == true,
             "x-kubernetes-embedded-resource" => self.embedded = value == true,
-            "items" => self.items = Some(Box::new(Self::compile(value, &format!("{at}[]"))?)),
+            "items" => {
+                let items = Self::compile(value, &format!("{at}[]"))?;
+                self.count_large_patterns(items.large_patterns)
+                    .map_err(fail)?;
+                self.items = Some(Box::new(items));
+            }
             "properties" => {
                 let properties = value.as_object().into_iter().flatten();
+                let mut large = 0;
                 let compiled = properties.map(|(name, property)| {
                     let mut child = Self::compile(property, &join(at, name))?;
+                    large += child.large_patterns;
+                    if large > MAX_LARGE_PATTERNS {
+                        return Err(fail(too_many_large()));
+                    }
                     child.identifier = cel::identifier(name);
                     Ok((name.clone(), child))
                 });
                 self.properties = compiled.collect::<Result<_, CompileError>>()?;
+                self.count_large_patterns(large).map_err(fail)?;
             }
             "additionalProperties" => {
                 self.additional = match value {
                     Value::Bool(true) => Additional::Any,
                     Value::Bool(false) => Additional::Forbidden,
-                    schema => Additional::Of(Box::new(Self::compile(schema, &format!("{at}[*]"))?)),
+                    schema => {
+                        let entry = Self::compile(schema, &format!("{at}[*]"))?;
+                        self.count_large_patterns(entry.large_patterns)
+                            .map_err(fail)?;
+                        Additional::Of(Box::new(entry))
+                    }
                 };
             }
             "default" => self.default = Some(value.clone()),
@@ -164,10 +180,12 @@ impl Schema {
             "pattern" => {
                 let source = value.as_str().unwrap_or_default();
                 if !source.is_empty() {
+                    let (expression, is_large) =
+                        re2::compile_pattern(source).map_err(|error| format!("pattern {error}"))?;
+                    self.count_large_patterns(usize::from(is_large))?;
                     self.pattern = Some(Pattern {
                         source: source.to_owned(),
-                        expression: re2::compile(source)
-                            .map_err(|error| format!("pattern {error}"))?,
+                        expression,
                     });
                 }
             }
@@ -183,8 +201,16 @@ impl Schema {
         value: &Value,
         at: &str,
     ) -> Result<bool, CompileError> {
-        let compile = |value: &Value| {
+        let mut large = 0;
+        let mut compile = |value: &Value| {
             let schema = Self::compile(value, at)?;
+            large += schema.large_patterns;
+            if large > MAX_LARGE_PATTERNS {
+                return Err(CompileError::Schema {
+                    at: printed(at),
+                    problem: too_many_large(),
+                });
+            }
             if schema.has_rules {
                 return Err(CompileError::Schema {
                     at: printed(at),
@@ -193,13 +219,9 @@ impl Schema {
             }
             Ok(schema)
         };
-        let all = || -> Result<Vec<_>, _> {
-            value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(compile)
-                .collect()
+        let mut all = || -> Result<Vec<_>, _> {
+            let alternatives = value.as_array().into_iter().flatten();
+            alternatives.map(&mut compile).collect()
         };
         match keyword {
             "allOf" => self.all_of = all()?,
@@ -208,7 +230,21 @@ impl Schema {
             "not" => self.not = Some(Box::new(compile(value)?)),
             _ => return Ok(false),
         }
+        self.count_large_patterns(large)
+            .map_err(|problem| CompileError::Schema {
+                at: printed(at),
+                problem,
+            })?;
         Ok(true)
+    }
+
+    /// Counts patterns below this node against the maximum of a CRD.
+    fn count_large_patterns(&mut self, more: usize) -> Result<(), String> {
+        self.large_patterns += more;
+        if self.large_patterns > MAX_LARGE_PATTERNS {
+            return Err(too_many_large());
+        }
+        Ok(())
     }
 
     fn exclusive(&mut self, fields: &Map<String, Value>) {
@@ -254,11 +290,46 @@ impl Schema {
     }
 }
 
+/// Maximum number of patterns of a schema that take more memory than usual, as protection against malicious CRDs.
+const MAX_LARGE_PATTERNS: usize = 2;
+
+fn too_many_large() -> String {
+    format!(
+        "more than {MAX_LARGE_PATTERNS} patterns take more than 4 MiB each; shorten a repetition"
+    )
+}
+
+/// Keywords that the API server refuses in a CRD.
+const REFUSED: [&str; 6] = [
+    "$ref",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+    "id",
+    "patternProperties",
+];
+
+/// Returns true for keywords that the API server knows.
+pub(crate) fn is_known(keyword: &str) -> bool {
+    let (mut schema, nothing) = (Schema::default(), Map::new());
+    // A keyword whose value is wrong is known.
+    schema
+        .shape(keyword, &Value::Null, &nothing, "")
+        .unwrap_or(true)
+        || schema.bound(keyword, &Value::Null).unwrap_or(true)
+        || schema
+            .alternative(keyword, &Value::Null, "")
+            .unwrap_or(true)
+        || is_annotation(keyword)
+        || REFUSED.contains(&keyword)
+}
+
 /// Returns true for keywords that do not affect validation or that are compiled together with another keyword.
 fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
-        "description"
+        "$schema"
+            | "description"
             | "title"
             | "example"
             | "externalDocs"

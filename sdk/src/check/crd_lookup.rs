@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
+use lockstep_shared_validation::{Validator, ValidatorRegistry, unknown_keywords};
 use serde_json::Value;
 
 use crate::check::additional_version::AdditionalVersion;
+use crate::check::given_version::GivenVersion;
 use crate::check::inputs;
 use crate::check::yaml::document;
 
@@ -15,7 +16,7 @@ pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
     /// Served versions of built-in kinds other than the validated ones, by kind, compiled when they are needed.
     additional: Vec<LazyVersions>,
-    from_files: Vec<CrdValidator>,
+    from_files: Vec<GivenVersion>,
 }
 
 /// Versions of a kind other than the validated one.
@@ -28,7 +29,7 @@ impl CrdLookup {
     /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a
     /// built-in kind of the same name.
     pub(crate) fn new(own: ValidatorRegistry, crds: &[PathBuf]) -> Result<Self, String> {
-        let mut from_files = Vec::new();
+        let (mut from_files, mut ignored) = (Vec::new(), Vec::new());
         for path in crds {
             let before = from_files.len();
             for source in inputs::find(std::slice::from_ref(path)) {
@@ -37,11 +38,11 @@ impl CrdLookup {
                 let documents =
                     document::read_all(&text).map_err(|problem| format!("{name}:{problem}"))?;
                 for document in documents {
-                    definitions(&document.to_value(), &mut |crd| {
-                        let versions = CrdValidator::compile_served(crd);
-                        from_files.extend(versions.map_err(|error| format!("{name}: {error}"))?);
-                        Ok(())
-                    })?;
+                    definitions(document.to_value(), &mut |crd| {
+                        let unknown = unknown_keywords(&crd).into_iter();
+                        ignored.extend(unknown.map(|unknown| format!("{name}: version {unknown}")));
+                        from_files.extend(GivenVersion::all_of(crd, name));
+                    });
                 }
             }
             // A folder with CRDs may contain other objects, too.
@@ -52,6 +53,7 @@ impl CrdLookup {
                 ));
             }
         }
+        warn_about(&ignored);
         let additional = own.iter().map(|ruleset| LazyVersions {
             ruleset: Arc::clone(ruleset),
             compiled: OnceLock::new(),
@@ -87,7 +89,7 @@ impl CrdLookup {
             Some(ruleset) => Ok(ruleset),
             // If only one CRD is given, an object of an unknown kind is validated by it, as one with a wrong kind.
             None => match self.from_files.as_slice() {
-                [only] => Ok(only),
+                [only] => only.compiled(),
                 _ => Err(format!(
                     "unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"
                 )),
@@ -109,9 +111,11 @@ impl CrdLookup {
         let is_it = |one: &&dyn Validator| {
             one.group() == group && one.version() == version && one.kind() == kind
         };
-        let mut from_files = self.from_files.iter().map(|one| one as &dyn Validator);
-        if let Some(found) = from_files.find(is_it) {
-            return Ok(Some(found));
+        let mut from_files = self.from_files.iter();
+        let given =
+            from_files.find(|one| one.group == group && one.version == version && one.kind == kind);
+        if let Some(given) = given {
+            return given.compiled().map(Some);
         }
         let own = self.own.get(group, kind);
         if let Some(own) = own.filter(|ruleset| is_it(&ruleset.as_ref())) {
@@ -162,14 +166,14 @@ impl CrdLookup {
         let from_files = self
             .from_files
             .iter()
-            .filter(|one| one.group() == group && one.kind() == kind);
+            .filter(|one| one.group == group && one.kind == kind);
         let own = self
             .own
             .get(group, kind)
             .map(|ruleset| ruleset.version().to_owned());
         let additional = self.additional(group, kind).unwrap_or_default().iter();
         from_files
-            .map(|one| one.version().to_owned())
+            .map(|one| one.version.clone())
             .chain(own)
             .chain(additional.map(|one| one.version().to_owned()))
             .collect()
@@ -183,17 +187,26 @@ pub(crate) fn ensure_compiled(ruleset: &Arc<dyn Validator>) -> Result<(), String
 }
 
 /// Calls `each` for every CRD in a document, which may be a list of CRDs.
-fn definitions(
-    object: &Value,
-    each: &mut impl FnMut(&Value) -> Result<(), String>,
-) -> Result<(), String> {
+/// Names the keywords of schemas that have no effect. One of them may be misspelt.
+fn warn_about(ignored: &[String]) {
+    let Some(first) = ignored.first() else {
+        return;
+    };
+    let more = match ignored.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    eprintln!("warning: {first}: the API server drops this unknown keyword{more}");
+}
+
+fn definitions(mut object: Value, each: &mut impl FnMut(Value)) {
     if object["kind"] == "CustomResourceDefinition" {
         return each(object);
     }
-    let items = object["items"].as_array().into_iter().flatten();
-    items
-        .into_iter()
-        .try_for_each(|item| definitions(item, each))
+    let items = object["items"].as_array_mut().map(std::mem::take);
+    for item in items.into_iter().flatten() {
+        definitions(item, each);
+    }
 }
 
 #[cfg(test)]
@@ -221,6 +234,33 @@ mod tests {
         fn example() -> Value {
             json!({})
         }
+    }
+
+    #[test]
+    fn a_crd_that_cannot_be_used_is_an_error_of_its_objects_alone() {
+        let crd = |kind: &str, pattern: &str| {
+            let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+            json!({
+                "kind": "CustomResourceDefinition",
+                "spec": {"group": "example.com", "names": {"kind": kind}, "versions": [
+                    {"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}},
+                ]},
+            })
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("crds.yaml");
+        let text = format!("{}\n---\n{}\n", crd("Usable", "^a$"), crd("Unusable", "("));
+        std::fs::write(&path, text).expect("a file");
+        let kinds = CrdLookup::new(ValidatorRegistry::default(), &[path]).expect("two CRDs");
+        let found = kinds.find("example.com/v1", "Usable");
+        assert_eq!(
+            found.map(|usable| usable.map(Validator::kind)),
+            Ok(Some("Usable"))
+        );
+        let error = kinds.find("example.com/v1", "Unusable").err();
+        let error = error.expect("it has a pattern that is none");
+        let expected = "crds.yaml cannot be used: schema at a: pattern `(`";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

@@ -277,7 +277,12 @@ impl Reader<'_> {
     /// Returns the value of a block scalar at the end of the text, without a line break that the text does not have.
     fn without_added_end(&self, mut value: String) -> String {
         let last_line = self.text.rsplit('\n').next().unwrap_or_default();
-        if !last_line.trim().is_empty() && value.ends_with('\n') {
+        let content = value.strip_suffix('\n').unwrap_or(&value);
+        let last_content = content.rsplit('\n').next().unwrap_or_default();
+        // Blanks that only end the text are no content.
+        let is_content = !last_line.trim().is_empty()
+            || !last_content.is_empty() && last_content.trim().is_empty();
+        if is_content && !last_line.is_empty() && value.ends_with('\n') {
             value.pop();
         }
         value
@@ -395,7 +400,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Merges mappings into another one. A field of it that stands before is replaced, as in `kubectl`.
+    /// Merges mappings into another one. A field before `<<` is replaced, as in `kubectl`.
     fn merge(&self, fields: &mut Fields, merged: &Located) -> Result<(), ParseError> {
         let all: Vec<_> = match &*merged.node {
             Node::Map(map) => vec![map],

@@ -22,7 +22,7 @@ static TIMESTAMP: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("valid")
 });
 
-/// Resolves a scalar. `is_plain` tells that it has neither quotes nor a tag.
+/// Resolves a scalar. `is_plain` is true if it has no quotes and no tag.
 ///
 /// # Errors
 ///
@@ -303,6 +303,7 @@ mod tests {
         "\"a\\/b\"",
         "\"a\\\\/b\"",
         "|\n  a\n ",
+        "|\n  a\n    ",
         "&a 1",
         "*a",
         "12e03",
@@ -350,7 +351,7 @@ mod tests {
         "@\n",
     ];
 
-    /// Texts that are put together at random, to find what nobody has thought of.
+    /// Texts that are put together at random.
     const TOKENS: &[&str] = &[
         "a", "b", "y", "1", "0x1", "1.5", "~", " ", "  ", "\n", "\n  ", "\n- ", "\n    ", ":",
         ": ", "- ", "? ", ", ", ",", "[", "]", "{", "}", "&x ", "*x", "!!str ", "!t ", "|\n",
@@ -358,7 +359,7 @@ mod tests {
         "\n---\n", "é", "\r\n", "/", ".", "-", "_",
     ];
 
-    /// Texts that are read otherwise, and that nobody writes: something follows a collection on its line, or a name has two lines.
+    /// Unusual texts that are read otherwise: something follows a collection on its line, or a name has two lines.
     const UNUSUAL: &[&str] = &[
         "[]\tb\\n: |\n`\":|\n",
         "[][\t>-\né1\"\n    %-",
