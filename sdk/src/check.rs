@@ -10,5 +10,7 @@ pub(crate) mod diagnostic;
 pub(crate) mod diff;
 pub(crate) mod given_version;
 pub(crate) mod inputs;
+pub(crate) mod kind_suggestion;
 pub(crate) mod render;
+mod stored_status;
 pub(crate) mod yaml;

@@ -56,7 +56,7 @@ fn unreadable_inputs_are_reported_with_exit_code_2_and_the_others_are_validated(
         "bomb.yaml:7:10: cannot be read: more than 2000000 values",
         "latin.yaml: not UTF-8 text: the byte at offset 3 does not begin a character",
         "scalar.yaml:1:1: an object was expected here",
-        "tabs.yaml:2:2: cannot be read: tabs disallowed",
+        "tabs.yaml:2:1: cannot be read: found character that cannot start any token",
         "YAML does not allow tabs for indentation: use spaces",
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::env::root;
 
 /// Limit of the compressed layer of a release.
-const LIMIT: usize = 25 << 20;
+const LIMIT: usize = 27 << 20;
 
 fn image_of(program: &Path) -> Image {
     let metadata = Metadata {

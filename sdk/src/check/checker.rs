@@ -1,5 +1,7 @@
 //! Text → documents → validation results: the check of one source.
 
+use std::collections::HashSet;
+
 use lockstep_shared_validation::{
     Policy, ValidationRequest, ValidationResult, Violation, report_all,
 };
@@ -11,7 +13,9 @@ use crate::check::diagnostic::{
     CheckedDocument, Diagnostic, FileReport, Level, ParseError, on_one_line,
 };
 use crate::check::diff;
+use crate::check::diff::has_status_subresource;
 use crate::check::inputs::Source;
+use crate::check::stored_status::with_stored_status;
 use crate::check::yaml::document;
 use crate::check::yaml::document::Document;
 
@@ -131,6 +135,16 @@ impl Checker {
             if let Some((field, message)) = self.kinds.suggestion(api_version, kind) {
                 return problem(field, message);
             }
+            // A kind or an apiVersion alone is no file of another program.
+            if object["metadata"].is_object() && api_version.is_empty() != kind.is_empty() {
+                let field = if kind.is_empty() {
+                    "kind"
+                } else {
+                    "apiVersion"
+                };
+                let message = format!("{field}: it is missing; a Kubernetes object has both");
+                return problem("", message);
+            }
             if self.fails_on_unknown_kind {
                 return problem(
                     "kind",
@@ -163,13 +177,27 @@ impl Checker {
         let last_validated = old
             .as_ref()
             .and_then(lockstep_shared_validation::LastValidated::from_status_of);
-        let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
-        let request = request.deny_unknown_fields().with_policy(&self.policy);
-        let result = if self.shows_all_errors {
-            report_all(|| ruleset.validate(&request))
-        } else {
-            ruleset.validate(&request)
+        let validate = |object: &Value| {
+            let request =
+                ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
+            let request = request.deny_unknown_fields().with_policy(&self.policy);
+            if self.shows_all_errors {
+                report_all(|| ruleset.validate(&request))
+            } else {
+                ruleset.validate(&request)
+            }
         };
+        let kept = has_status_subresource(ruleset.crd(), &object["apiVersion"])
+            .then(|| with_stored_status(object, old.as_ref()));
+        let mut result = validate(kept.as_ref().unwrap_or(object));
+        if kept.is_some() && object.get("status").is_some() {
+            // The API server drops a status after it has decoded it, and so refuses its unknown fields.
+            let written = validate(object).errors.into_iter();
+            let unknown = written.filter(is_unknown_in_status);
+            let known: HashSet<_> = result.errors.iter().map(|error| error.at.clone()).collect();
+            let unknown = unknown.filter(|error| !known.contains(&error.at));
+            result.errors.extend(unknown);
+        }
         let stored = (self.shows_defaulted && result.is_valid())
             .then(|| diff::difference(written, &result.object, ruleset.crd()));
         report.documents.push(CheckedDocument {
@@ -182,6 +210,11 @@ impl Checker {
             diff: stored,
         });
     }
+}
+
+/// Returns true for the error about an unknown field below `status`.
+fn is_unknown_in_status(error: &Violation) -> bool {
+    error.rule.ends_with("/unknown") && error.at.is_descendant_of("status")
 }
 
 fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Vec<Diagnostic> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::check::additional_version::AdditionalVersion;
 use crate::check::given_version::GivenVersion;
 use crate::check::inputs;
+use crate::check::kind_suggestion::{KnownKind, suggestion};
 use crate::check::yaml::document;
 
 /// All kinds that can be validated.
@@ -126,38 +127,28 @@ impl CrdLookup {
         Ok(additional.map(|one| one as &dyn Validator).find(is_it))
     }
 
-    /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
-    /// a built-in kind has the name.
+    /// Returns the group, the kind and the version of each known kind.
+    fn known(&self) -> impl Iterator<Item = KnownKind<'_>> {
+        let own = self.own.iter().map(|ruleset| KnownKind {
+            group: ruleset.group(),
+            kind: ruleset.kind(),
+            version: ruleset.version(),
+        });
+        let given = self.from_files.iter().map(|given| KnownKind {
+            group: &given.group,
+            kind: &given.kind,
+            version: &given.version,
+        });
+        own.chain(given)
+    }
+
+    /// Returns the likely mistake behind an unknown kind, and its field.
     pub(crate) fn suggestion(
         &self,
         api_version: &str,
         kind: &str,
     ) -> Option<(&'static str, String)> {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        if api_version.is_empty() {
-            let meant = self.own.iter().find(|ruleset| ruleset.kind() == kind)?;
-            return Some((
-                "apiVersion",
-                format!(
-                    "apiVersion: it is missing; `{kind}` belongs to {}/{}",
-                    meant.group(),
-                    meant.version()
-                ),
-            ));
-        }
-        let known: Vec<_> = self
-            .own
-            .iter()
-            .filter(|ruleset| ruleset.group() == group)
-            .map(|ruleset| format!("`{}`", ruleset.kind()))
-            .collect();
-        (!known.is_empty()).then(|| {
-            let known = known.join(", ");
-            (
-                "kind",
-                format!("kind: `{kind}` does not exist in {group}; known kinds: {known}"),
-            )
-        })
+        suggestion(&self.known().collect::<Vec<_>>(), api_version, kind)
     }
 
     /// Returns the known versions of a kind, to report them if another version is requested.

@@ -41,7 +41,7 @@ pub(crate) fn difference(written: &Value, stored: &Value, crd: &Value) -> String
         .to_string()
 }
 
-fn has_status_subresource(crd: &Value, api_version: &Value) -> bool {
+pub(crate) fn has_status_subresource(crd: &Value, api_version: &Value) -> bool {
     let api_version = api_version.as_str().unwrap_or_default();
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

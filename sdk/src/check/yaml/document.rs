@@ -1,6 +1,7 @@
 //! A YAML or JSON document with the source location of each field.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
@@ -58,6 +59,16 @@ fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
     documents
 }
 
+/// Returns a panic of the parser as an error: a file must not end a program that reads it, such as the webhook its policy.
+fn without_panic<T>(parse: impl FnOnce() -> Result<T, ParseError>) -> Result<T, ParseError> {
+    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|_| {
+        Err(ParseError {
+            location: None,
+            message: "cannot be read: the YAML parser failed".to_owned(),
+        })
+    })
+}
+
 /// Reads one document. Returns no document if there are only comments, and several if one ends with `...`.
 fn parse_part(
     part: DocumentPart,
@@ -65,7 +76,8 @@ fn parse_part(
     values_left: &mut usize,
 ) -> Result<Vec<Document>, ParseError> {
     let own = &text[part.start..part.end];
-    let roots = parser::parse(own, values_left).map_err(|mut problem| {
+    let parsed = without_panic(|| parser::parse(own, values_left));
+    let roots = parsed.map_err(|mut problem| {
         problem.location = problem.location.map(|location| part.shift(&location));
         problem
     })?;
@@ -184,6 +196,16 @@ spec:
         assert_eq!(line("spec.list[0].missing"), 5);
         assert_eq!(line("spec.engine"), 3);
         assert_eq!(documents[1].locate("spec.n", TEXT).line, 11);
+    }
+
+    #[test]
+    fn a_panic_of_the_parser_is_an_error_of_the_text() {
+        let problem = without_panic::<()>(|| panic!("a fault of the parser")).err();
+        let message = problem.map(|problem| problem.message);
+        assert_eq!(
+            message.as_deref(),
+            Some("cannot be read: the YAML parser failed")
+        );
     }
 
     #[test]

@@ -3,13 +3,13 @@
 mod config_check;
 mod data_migration;
 mod event_collector;
+mod existing_workloads;
 mod field_effects;
 mod golden;
 mod permissions;
-mod pods;
+mod pod_templates;
 mod services;
 mod validator;
-mod workloads;
 
 use std::collections::BTreeMap;
 

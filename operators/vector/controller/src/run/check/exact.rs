@@ -118,7 +118,7 @@ impl ExactCheck {
         keys: &[String],
         pipeline: &SelectablePipeline,
         old: Option<&Value>,
-    ) -> Result<Vec<(String, Answer, Option<Answer>)>, String> {
+    ) -> Result<Vec<WorkloadAnswer>, String> {
         let old = old.map(|old| selection::index_selectable(old).1);
         let (client, kinds) = (&self.client, &self.installed_kinds);
         let workloads = SelectingWorkload::<K>::all(client, kinds, keys, pipeline).await?;
@@ -133,7 +133,11 @@ impl ExactCheck {
                 (Answer::Rejected(_), Some(old)) => Some(self.ask(&workload, old).await),
                 _ => None,
             };
-            Some((workload.name, answer, before))
+            Some(WorkloadAnswer {
+                workload: workload.name,
+                answer,
+                before,
+            })
         });
         Ok(join_all(asked).await.into_iter().flatten().collect())
     }
@@ -252,9 +256,22 @@ impl ExactCheck {
     }
 }
 
+/// Answer of one workload.
+struct WorkloadAnswer {
+    workload: String,
+    answer: Answer,
+    /// Answer about the pipeline which is replaced.
+    before: Option<Answer>,
+}
+
 impl ExactCheckResult {
-    /// Adds the answer of a workload. `before` is that about the pipeline which is replaced.
-    fn with(mut self, (workload, answer, before): (String, Answer, Option<Answer>)) -> Self {
+    /// Adds the answer of a workload.
+    fn with(mut self, found: WorkloadAnswer) -> Self {
+        let WorkloadAnswer {
+            workload,
+            answer,
+            before,
+        } = found;
         match answer {
             Answer::Passed => {}
             Answer::Rejected(why) if before == Some(Answer::Rejected(why.clone())) => {
@@ -292,8 +309,12 @@ mod tests {
             (rejected("a"), Some(Answer::Unknown("c".to_owned())), 1, 0),
             (Answer::Unknown("c".to_owned()), None, 0, 1),
         ] {
-            let result =
-                ExactCheckResult::default().with(("Vector n/v".to_owned(), answer, before));
+            let workload = "Vector n/v".to_owned();
+            let result = ExactCheckResult::default().with(WorkloadAnswer {
+                workload,
+                answer,
+                before,
+            });
             let found = (result.rejections.len(), result.warnings.len());
             assert_eq!(found, (rejections, warnings), "{result:?}");
         }
