@@ -403,29 +403,20 @@ impl Reader<'_> {
     /// Merges mappings into another one. A field before `<<` is replaced, as in `kubectl`.
     fn merge(&self, fields: &mut Fields, merged: &Located) -> Result<(), ParseError> {
         let all: Vec<_> = match &*merged.node {
-            Node::Map(map) => vec![map],
             // The first mapping takes precedence.
-            Node::List(items) => items
-                .iter()
-                .rev()
-                .map_while(|item| match &*item.node {
-                    Node::Map(map) => Some(map),
-                    _ => None,
-                })
-                .collect(),
-            Node::Scalar(_) => Vec::new(),
+            Node::List(items) => items.iter().rev().map(|item| &item.node).collect(),
+            _ => vec![&merged.node],
         };
-        let expected = match &*merged.node {
-            Node::Map(_) => 1,
-            Node::List(items) => items.len(),
-            Node::Scalar(_) => 1,
-        };
-        if all.len() < expected {
+        if !all.iter().all(|node| matches!(***node, Node::Map(_))) {
             let message = "`<<` merges a mapping or a list of mappings";
             return Err(self.unreadable(Some(merged.at), message));
         }
-        for entry in all.into_iter().flat_map(|map| &map.entries) {
-            fields.replace(entry.clone());
+        for node in all {
+            if let Node::Map(map) = &**node {
+                map.entries
+                    .iter()
+                    .for_each(|entry| fields.replace(entry.clone()));
+            }
         }
         Ok(())
     }
