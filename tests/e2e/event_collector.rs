@@ -75,7 +75,9 @@ async fn events_of_a_namespace_arrive_at_each_source_that_answers() {
         .await
         .expect("it is counted");
     first.answer_with(Code::Ok);
-    emit(&env, "default", "a.4", "after the rejected one");
+    // The clock of the node is slow.
+    let slow = jiff::Timestamp::now() - jiff::Span::new().minutes(10);
+    emit_at(slow, &env, "default", "a.4", "after the rejected one");
     first.has("after the rejected one").await;
 
     // Another pipeline comes.
@@ -217,14 +219,20 @@ fn receiver_at(port: u16) -> Value {
 
 /// Records an Event, as the kubelet does.
 fn emit(env: &TestEnv, namespace: &str, name: &str, message: &str) {
-    let now = jiff::Timestamp::now();
+    emit_at(jiff::Timestamp::now(), env, namespace, name, message);
+}
+
+/// Emits an Event at the time of its writer's clock. As those of the kubelet, it has whole seconds.
+fn emit_at(now: jiff::Timestamp, env: &TestEnv, namespace: &str, name: &str, message: &str) {
+    let now = now.as_second();
+    let now = jiff::Timestamp::from_second(now).expect("it was a time before");
     env.apply(&json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": namespace},
         "reason": "Evicted", "type": "Warning", "message": message,
-        "firstTimestamp": format!("{now:.0}"),
-        "lastTimestamp": format!("{:.0}", now + jiff::Span::new().seconds(1)),
+        "firstTimestamp": now.to_string(),
+        "lastTimestamp": now.to_string(),
         "count": 1,
         "source": {"component": "kubelet", "host": "node"},
     }));

@@ -10,6 +10,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use futures::future::join_all;
 use jiff::Timestamp;
 use kube::Client;
 use lockstep_http_server::{Limits, Server};
@@ -61,8 +62,8 @@ impl EventCollector {
     ///
     /// # Guarantees
     ///
-    /// An Event is sent at least once, unless Vector rejects it for good, the process ends without a signal, or it is older than
-    /// the receiver. A receiver that does not answer delays no other one.
+    /// An Event is sent at least once, unless Vector rejects it for good, the process ends before Vector has answered, or it is
+    /// older than the receiver. A receiver that does not answer delays no other one.
     ///
     /// # Errors
     ///
@@ -131,16 +132,22 @@ impl Tasks {
         for (_, running) in &gone {
             running.stopping.send_replace(true);
         }
-        for (receiver, running) in gone {
-            if let Err(error) = running.task.await {
-                tracing::error!(%error, "the task of a receiver has failed");
-            }
-            self.metrics
-                .remove(&receiver.address(), &receiver.watched_namespace);
-        }
+        // Before the last batches of others, which may take a while.
         for receiver in &configuration.receivers {
             if !self.running.contains_key(receiver) {
                 self.start(receiver, max_batch_size);
+            }
+        }
+        let ended = gone.into_iter().map(|(receiver, running)| async move {
+            if let Err(error) = running.task.await {
+                tracing::error!(%error, "the task of a receiver has failed");
+            }
+            receiver
+        });
+        for receiver in join_all(ended).await {
+            if !self.running.contains_key(&receiver) {
+                self.metrics
+                    .remove(&receiver.address(), &receiver.watched_namespace);
             }
         }
     }

@@ -57,7 +57,7 @@ pub(crate) fn new(event: &Event) -> EventWrapper {
     EventWrapper { log: Some(log) }
 }
 
-/// Returns the time of the last occurrence of an Event.
+/// Returns the time of the last occurrence of an Event, or that of its creation.
 pub(crate) fn last_occurrence(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref();
     let of_series = series.and_then(|series| series.last_observed_time.as_ref());
@@ -70,6 +70,7 @@ pub(crate) fn last_occurrence(event: &Event) -> Option<Timestamp> {
     .into_iter()
     .max()
     .flatten()
+    .or_else(|| Some(event.metadata.creation_timestamp.as_ref()?.0))
 }
 
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {

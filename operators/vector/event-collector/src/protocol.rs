@@ -13,12 +13,14 @@ use tonic_prost::ProstCodec;
 /// Method of the source.
 const PUSH_EVENTS: &str = "/vector.Vector/PushEvents";
 
-/// Maximum time until a connection is open, and until a batch is accepted.
+/// Maximum time until a connection is open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const PUSH_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Interval of keep-alive requests, so that the end of a Pod without a sign is noticed.
+/// Interval of keep-alive requests and maximum time until their answer, so that the end of a Pod without a sign is noticed. A batch
+/// itself has no maximum: with end-to-end acknowledgements, Vector answers only after its sinks, and a second copy of a batch would
+/// be a second copy of its events.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Batch of events.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -84,8 +86,8 @@ impl Source {
     pub(crate) fn new(address: &str) -> Result<Self, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(PUSH_TIMEOUT)
-            .http2_keep_alive_interval(KEEP_ALIVE);
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
         Ok(Self(endpoint.connect_lazy()))
     }
 

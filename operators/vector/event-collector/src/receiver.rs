@@ -29,7 +29,7 @@ const MAX_DELAY: Duration = Duration::from_secs(1);
 const PAGE_SIZE: u32 = 50;
 
 /// Maximum time for the last batch when the process stops.
-const LAST_BATCH: Duration = Duration::from_secs(5);
+const LAST_BATCH: Duration = Duration::from_secs(10);
 
 /// Receiver with its connection.
 pub(crate) struct ReceiverTask {
@@ -40,7 +40,7 @@ pub(crate) struct ReceiverTask {
     pub(crate) source: Source,
     pub(crate) max_batch_size: usize,
     pub(crate) metrics: ReceiverMetrics,
-    /// Events from before this time are not sent: an earlier process has sent them.
+    /// Listed Events from before this second are not sent: an earlier process has sent them.
     pub(crate) since: Timestamp,
 }
 
@@ -71,11 +71,28 @@ impl ReceiverTask {
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
         if !batch.is_empty() {
-            let last = self.source.push(batch.request());
-            if let Ok(Err(status)) = tokio::time::timeout(LAST_BATCH, last).await {
-                tracing::warn!(address = self.address, error = %status, "the last Events were not sent");
-            }
+            self.send_last(&batch).await;
         }
+    }
+
+    async fn send_last(&self, batch: &Batch) {
+        let request = batch.request();
+        let count = request.events.len();
+        let last = tokio::time::timeout(LAST_BATCH, self.source.push(request)).await;
+        let problem = match last {
+            Ok(Ok(())) => {
+                self.metrics.processed.inc_by(count as u64);
+                return;
+            }
+            Ok(Err(status)) => status.to_string(),
+            Err(_) => format!("no answer within {LAST_BATCH:?}"),
+        };
+        tracing::warn!(
+            address = self.address,
+            error = problem,
+            events = count,
+            "the last Events were not sent"
+        );
     }
 
     async fn send_all(
@@ -90,8 +107,10 @@ impl ReceiverTask {
                 change = changes.next() => match change {
                     Some(Ok(change)) => {
                         let is_listing = matches!(change, Change::Init | Change::InitApply(_));
-                        if let Change::Apply(event) | Change::InitApply(event) = &change {
-                            self.read(event, &mut progress, batch);
+                        if let Change::Apply(event) | Change::InitApply(event) = &change
+                            && progress.is_new(event)
+                        {
+                            self.read(event, is_listing, batch);
                         }
                         if !is_listing {
                             progress.complete();
@@ -105,20 +124,22 @@ impl ReceiverTask {
                 _ = tick.tick() => {
                     if !batch.is_empty() {
                         self.send(batch).await;
+                        // The ticks of that time are not made up for: each would send a batch of few Events.
+                        tick.reset();
                     }
                 }
             }
             if batch.is_full() {
                 self.send(batch).await;
+                tick.reset();
             }
         }
     }
 
-    fn read(&self, event: &Event, progress: &mut Progress, batch: &mut Batch) {
-        if !progress.is_new(event) {
-            return;
-        }
-        if log_event::last_occurrence(event).is_some_and(|time| time < self.since) {
+    fn read(&self, event: &Event, is_listed: bool, batch: &mut Batch) {
+        // Most times of Events have seconds only. What is watched is new, whatever the clock of its writer says.
+        let time = log_event::last_occurrence(event).map(Timestamp::as_second);
+        if is_listed && time.is_some_and(|time| time < self.since.as_second()) {
             self.metrics.skipped.inc();
             return;
         }

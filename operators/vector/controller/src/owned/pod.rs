@@ -35,6 +35,10 @@ pub(crate) fn template(
     let spec = scheduling(workload.settings, aggregator)
         .with("serviceAccountName", workload.object_name())
         .with_some(
+            "hostNetwork",
+            workload.settings.host_network.filter(|is_set| *is_set),
+        )
+        .with_some(
             "terminationGracePeriodSeconds",
             workload.settings.termination_grace_period_seconds,
         )
@@ -54,7 +58,8 @@ pub(crate) fn template(
         .into()
 }
 
-/// Returns the part of a Pod that is the same for Vector and for the event collector: where it runs, and as what.
+/// Returns the part of a Pod that is the same for Vector and for the event collector: where it runs, and as what. Only Vector gets
+/// the network of the node: the event collector finds its receivers by the DNS of the cluster.
 pub(crate) fn scheduling(settings: &Workload, aggregator: Option<&Aggregator>) -> Fields {
     let spread = aggregator.map(|aggregator| aggregator.topology_spread_constraints.clone());
     Fields::new()
@@ -67,10 +72,6 @@ pub(crate) fn scheduling(settings: &Workload, aggregator: Option<&Aggregator>) -
         .with_list("tolerations", settings.tolerations.clone())
         .with_some("nodeSelector", node_selector(settings))
         .with_text("priorityClassName", settings.priority_class_name.as_deref())
-        .with_some(
-            "hostNetwork",
-            settings.host_network.filter(|is_set| *is_set),
-        )
         .with_list("hostAliases", host_aliases(&settings.host_aliases))
 }
 
