@@ -8,7 +8,7 @@ mod cost;
 mod cost_instrumentation;
 mod dyn_value;
 mod equality;
-pub(crate) mod escaping;
+mod escaping;
 mod fast_form;
 mod field_path;
 mod field_usage;
@@ -46,7 +46,7 @@ use crate::report::Report;
 use crate::schema::Schema;
 use crate::violation::{Layer, Violation, fingerprint};
 
-pub(crate) use crate::cel::escaping::identifier;
+pub(crate) use crate::cel::escaping::{identifier, unescaped};
 pub(crate) use crate::cel::program::CelRule;
 pub(crate) use crate::cel::validator::CelValidator;
 

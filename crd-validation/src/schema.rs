@@ -9,7 +9,6 @@ pub(crate) mod unknown_keywords;
 use regex::Regex;
 use serde_json::{Number, Value};
 
-use crate::cel::escaping;
 use crate::format::Format;
 use crate::schema::properties::Properties;
 
@@ -56,6 +55,8 @@ pub(crate) enum Additional {
 pub(crate) struct Schema {
     /// Name of the field in CEL expressions; `None` if expressions cannot refer to it.
     pub(crate) identifier: Option<String>,
+    /// Second name of the field, if its identifier is an escaped reserved word.
+    pub(crate) reserved_word: Option<String>,
     pub(crate) json_type: Option<JsonType>,
     pub(crate) int_or_string: bool,
     pub(crate) nullable: bool,
@@ -113,17 +114,9 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
-    /// Returns the names of the field in CEL expressions.
-    pub(crate) fn cel_names(&self) -> impl Iterator<Item = &str> {
-        let identifier = self.identifier.as_deref();
-        identifier
-            .into_iter()
-            .chain(identifier.and_then(escaping::unescaped))
-    }
-
     /// Returns true if a CEL expression can refer to the field by a name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.cel_names().any(|own| own == name)
+        self.identifier.as_deref() == Some(name) || self.reserved_word.as_deref() == Some(name)
     }
 
     /// Returns the schema of additional fields, if it is specified.

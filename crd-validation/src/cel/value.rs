@@ -199,8 +199,13 @@ impl Conversion {
                 // A null field counts as absent.
                 Some(_) if field.is_null() => nulls += 1,
                 Some(child) => {
-                    for name in child.cel_names().filter(|name| reach.has(name)) {
+                    if let Some(name) = child.identifier.as_deref().filter(|name| reach.has(name)) {
                         entries.insert(CelMapKey::from(name), self.of(child, field));
+                    }
+                    if let Some(word) = child.reserved_word.as_deref()
+                        && reach.has(word)
+                    {
+                        entries.insert(CelMapKey::from(word), self.of(child, field));
                     }
                 }
                 None if *reach == FieldUsage::Whole => {

@@ -123,6 +123,8 @@ impl Schema {
                         return Err(fail(too_many_large()));
                     }
                     child.identifier = cel::identifier(name);
+                    let identifier = child.identifier.as_deref();
+                    child.reserved_word = identifier.and_then(cel::unescaped).map(str::to_owned);
                     Ok((name.clone(), child))
                 });
                 self.properties = compiled.collect::<Result<_, CompileError>>()?;

@@ -22,7 +22,7 @@ use tower::ServiceExt;
 
 use crate::cases::variants::Seen;
 
-/// Expected verdict. A review that is denied by mistake would cost less, or more.
+/// Expected response. A review that is denied by mistake would cost less, or more.
 #[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Allowed,

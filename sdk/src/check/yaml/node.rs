@@ -54,7 +54,7 @@ const MANY: usize = 16;
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// Where the name is written.
+    /// Place of the name.
     pub(crate) at: Span,
     pub(crate) value: Located,
 }
