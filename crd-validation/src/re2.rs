@@ -12,8 +12,8 @@ const MAX_REPEAT: u32 = 1000;
 /// Maximum size of a compiled expression, as protection against malicious expressions.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 
-/// Maximum size of a compiled expression of a schema that counts as a large one, such as 256 letters of Unicode.
-const MAX_LARGE_BYTES: usize = 32 << 20;
+/// Maximum size of a compiled expression of a schema that counts as a large one, such as 256 characters of any class of Unicode.
+const MAX_LARGE_BYTES: usize = 12 << 20;
 
 /// Compiles an expression in RE2 syntax.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
@@ -279,6 +279,8 @@ mod tests {
         let (letters, is_large) = compile_pattern(r"^\p{L}{1,256}$").expect("it compiles");
         assert!(is_large && letters.is_match(&"é".repeat(256)));
         assert!(!letters.is_match(&"é".repeat(257)) && !letters.is_match(""));
+        assert!(compile_pattern(r"^[\p{L}\p{N}\p{P}]{1,256}$").is_ok());
+        assert!(compile_pattern(r"^\p{L}{1,700}$").is_err());
         assert!(matches(r"\Aa\z", "a"));
     }
 

@@ -138,7 +138,8 @@ fn print(measured: &MeasuredCommit, ours: &Shown, least: &Shown) {
                 &pairs.map(|(ours, least)| ours / least).collect::<Vec<_>>(),
             ))
         };
-        let (p50, p99): (Number, Number) = (|measured| measured.p50_us, |measured| measured.p99_us);
+        let p50: Number = |measured| measured.p50_us;
+        let p99: Number = |measured| measured.p99_us;
         [
             name.clone(),
             milliseconds(ours, p50),

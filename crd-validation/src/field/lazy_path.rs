@@ -2,7 +2,7 @@
 
 use crate::field::path::{Cursor, FieldPath};
 
-/// Field path during a walk through a value. It borrows from its parents, and costs nothing until an error is reported.
+/// Field path during a walk through a value. It borrows from its parents, and becomes text where an error is reported.
 ///
 /// # Examples
 ///

@@ -377,6 +377,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_schema_has_at_most_two_large_patterns() {
+        let compile = |count: usize| {
+            let large = json!({"type": "string", "pattern": r"^\p{L}{1,256}$"});
+            let fields = (0..count).map(|index| (format!("f{index}"), json!({"items": large})));
+            let fields: Map<_, _> = fields.collect();
+            Schema::compile(&json!({"properties": fields}), "spec").err()
+        };
+        assert!(compile(2).is_none());
+        let error = compile(3).map(|error| error.to_string());
+        let expected =
+            "schema at spec: more than 2 patterns take more than 4 MiB each; shorten a repetition";
+        assert_eq!(error.as_deref(), Some(expected));
+    }
+
+    #[test]
     fn the_keys_of_a_list_are_properties_of_its_items() {
         let problem = |keys: Value, items: Value| {
             let schema = json!({

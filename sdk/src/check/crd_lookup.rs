@@ -7,6 +7,7 @@ use lockstep_shared_validation::{Validator, ValidatorRegistry, unknown_keywords}
 use serde_json::Value;
 
 use crate::check::additional_version::AdditionalVersion;
+use crate::check::diagnostic::on_one_line;
 use crate::check::given_version::GivenVersion;
 use crate::check::inputs;
 use crate::check::kind_suggestion::{KnownKind, suggestion};
@@ -187,6 +188,7 @@ fn warn_about(ignored: &[String]) {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
+    let first = on_one_line(first);
     eprintln!("warning: {first}: the API server drops this unknown keyword{more}");
 }
 

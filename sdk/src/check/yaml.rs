@@ -2,6 +2,9 @@
 
 pub(crate) mod document;
 pub(crate) mod embedded_spans;
+mod hidden_colons;
+#[cfg(test)]
+mod kubectl_comparison;
 pub(crate) mod node;
 mod parser;
 mod position;

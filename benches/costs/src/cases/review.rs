@@ -24,7 +24,7 @@ use crate::cases::variants::Seen;
 
 /// Expected response. A review that is denied by mistake would cost less, or more.
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum Expected {
     Allowed,
     Denied,
 }
@@ -64,11 +64,11 @@ impl Server {
     }
 
     /// Returns the counted review, after another one for which everything is made that is made once.
-    fn after(self, first: String, counted: String, expected: Verdict) -> impl FnMut() {
+    fn after(self, first: String, counted: String, expected: Expected) -> impl FnMut() {
         let answer = self.answer(&Bytes::from(first));
         let answer: Value = serde_json::from_slice(&answer).expect("a response is JSON");
         let is_allowed = answer["response"]["allowed"] == true;
-        assert_eq!(is_allowed, expected == Verdict::Allowed, "{answer}");
+        assert_eq!(is_allowed, expected == Expected::Allowed, "{answer}");
         let body = Bytes::from(counted);
         move || drop(black_box(self.answer(&body)))
     }
@@ -77,8 +77,8 @@ impl Server {
 pub(super) fn database(review: Review, crd: CrdMatch) -> impl FnMut() {
     let body = review.body().to_string();
     let expected = match review {
-        Review::Denied => Verdict::Denied,
-        _ => Verdict::Allowed,
+        Review::Denied => Expected::Denied,
+        _ => Expected::Allowed,
     };
     Server::new(ruleset(), crd).after(body.clone(), body, expected)
 }
@@ -112,7 +112,7 @@ pub(super) fn pipeline(review: Review, seen: Seen) -> impl FnMut() {
     let context = VectorContext::new(environment, Catalogues::default());
     let ruleset = Ruleset::<VectorPipeline>::compile().expect("the rules compile");
     let ruleset = ruleset.with_extension(Arc::new(context));
-    Server::new(ruleset, CrdMatch::Same).after(first, body, Verdict::Allowed)
+    Server::new(ruleset, CrdMatch::Same).after(first, body, Expected::Allowed)
 }
 
 fn ruleset() -> Ruleset<CloudDatabase> {

@@ -163,7 +163,6 @@ impl Tasks {
             }
         };
         let task = ReceiverTask {
-            client: self.client.clone(),
             metrics: self.metrics.receiver(&address, &namespace),
             namespace,
             address,
@@ -175,7 +174,7 @@ impl Tasks {
         let running = Running {
             max_batch_size,
             stopping,
-            task: tokio::spawn(task.run(stop)),
+            task: tokio::spawn(task.run(self.client.clone(), stop)),
         };
         self.running.insert(receiver.clone(), running);
     }

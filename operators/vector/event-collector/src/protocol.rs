@@ -90,13 +90,20 @@ impl Source {
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
         Ok(Self(endpoint.connect_lazy()))
     }
+}
 
+/// Receiver of batches.
+pub(crate) trait Push {
     /// Sends a batch.
     ///
     /// # Errors
     ///
-    /// The source does not answer or does not accept it.
-    pub(crate) async fn push(&self, batch: PushEventsRequest) -> Result<(), Status> {
+    /// It is not accepted, or the connection is lost.
+    fn push(&self, batch: PushEventsRequest) -> impl Future<Output = Result<(), Status>> + Send;
+}
+
+impl Push for Source {
+    async fn push(&self, batch: PushEventsRequest) -> Result<(), Status> {
         let mut client = Grpc::new(self.0.clone());
         let ready = client.ready().await;
         ready.map_err(|error| Status::unavailable(error.to_string()))?;

@@ -20,7 +20,7 @@ use tonic::Status;
 use crate::batch::Batch;
 use crate::log_event;
 use crate::metrics::ReceiverMetrics;
-use crate::protocol::{Source, is_retriable};
+use crate::protocol::{Push, is_retriable};
 
 /// Time after which a batch is sent that is not full.
 const MAX_DELAY: Duration = Duration::from_secs(1);
@@ -32,12 +32,11 @@ const PAGE_SIZE: u32 = 50;
 const LAST_BATCH: Duration = Duration::from_secs(10);
 
 /// Receiver with its connection.
-pub(crate) struct ReceiverTask {
-    pub(crate) client: Client,
+pub(crate) struct ReceiverTask<S> {
     /// Empty: all namespaces.
     pub(crate) namespace: String,
     pub(crate) address: String,
-    pub(crate) source: Source,
+    pub(crate) source: S,
     pub(crate) max_batch_size: usize,
     pub(crate) metrics: ReceiverMetrics,
     /// Listed Events from before this second are not sent: an earlier process has sent them.
@@ -53,13 +52,13 @@ struct Progress {
     newest: u64,
 }
 
-impl ReceiverTask {
+impl<S: Push> ReceiverTask<S> {
     /// Sends Events until `stopping` becomes true, and then those that it has read.
-    pub(crate) async fn run(self, mut stopping: signal::Receiver<bool>) {
+    pub(crate) async fn run(self, client: Client, mut stopping: signal::Receiver<bool>) {
         let api: Api<Event> = if self.namespace.is_empty() {
-            Api::all(self.client.clone())
+            Api::all(client)
         } else {
-            Api::namespaced(self.client.clone(), &self.namespace)
+            Api::namespaced(client, &self.namespace)
         };
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         let changes = pin!(watch_events(api, config).default_backoff());
@@ -102,6 +101,7 @@ impl ReceiverTask {
     ) {
         let mut progress = Progress::default();
         let mut tick = tokio::time::interval(MAX_DELAY);
+        tick.reset();
         loop {
             tokio::select! {
                 change = changes.next() => match change {
@@ -198,9 +198,87 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use futures::stream;
     use serde_json::json;
 
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::protocol::PushEventsRequest;
+
+    /// Source that takes some time for each batch, and keeps the number of its events.
+    #[derive(Default)]
+    struct SlowSource {
+        time: Duration,
+        batches: Mutex<Vec<usize>>,
+    }
+
+    impl Push for SlowSource {
+        async fn push(&self, batch: PushEventsRequest) -> Result<(), Status> {
+            tokio::time::sleep(self.time).await;
+            self.batches
+                .lock()
+                .expect("no panic")
+                .push(batch.events.len());
+            Ok(())
+        }
+    }
+
+    fn task(time: Duration) -> ReceiverTask<SlowSource> {
+        let source = SlowSource {
+            time,
+            ..SlowSource::default()
+        };
+        ReceiverTask {
+            namespace: String::new(),
+            address: "vector:42000".to_owned(),
+            source,
+            max_batch_size: 250,
+            metrics: Metrics::default().receiver("vector:42000", ""),
+            since: "2026-01-01T00:00:10.5Z".parse().expect("a time"),
+        }
+    }
+
+    fn event_at(version: usize, time: &str) -> Event {
+        let event = json!({
+            "metadata": {"resourceVersion": version.to_string()},
+            "involvedObject": {}, "lastTimestamp": time,
+        });
+        serde_json::from_value(event).expect("an Event")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_answers_slowly_gets_full_batches() {
+        let task = task(Duration::from_secs(70));
+        let events = (1..=600).map(|version| event_at(version, "2026-01-01T00:01:00Z"));
+        let changes = stream::iter(events.map(|event| Ok(Change::Apply(event))));
+        let mut batch = Batch::new(task.max_batch_size);
+        let sending = task.send_all(changes.chain(stream::pending()), &mut batch);
+        // They never end.
+        tokio::time::timeout(Duration::from_mins(10), sending)
+            .await
+            .expect_err("a watch does not end");
+        let batches = task.source.batches.lock().expect("no panic").clone();
+        assert_eq!(batches, [250, 250, 100]);
+    }
+
+    #[tokio::test]
+    async fn only_listed_events_are_compared_with_the_start_in_seconds() {
+        let task = task(Duration::ZERO);
+        let sent = |time: &str, is_listed: bool| {
+            let mut batch = Batch::new(1);
+            task.read(&event_at(1, time), is_listed, &mut batch);
+            !batch.is_empty()
+        };
+        for (time, is_listed, expected) in [
+            ("2026-01-01T00:00:09Z", true, false),
+            ("2026-01-01T00:00:10Z", true, true),
+            ("2025-12-31T23:50:00Z", false, true),
+        ] {
+            assert_eq!(sent(time, is_listed), expected, "{time} {is_listed}");
+        }
+    }
 
     #[test]
     fn a_second_list_has_only_events_that_are_new() {

@@ -199,6 +199,17 @@ spec:
     }
 
     #[test]
+    fn aliases_of_a_long_text_count_as_much_as_their_copies() {
+        let aliases = vec!["*x"; 1_000].join(", ");
+        let text = format!("a: &x {}\nb: [{aliases}]\n", "y".repeat(1 << 20));
+        let problem = read_all(&text).err().expect("a gigabyte of text");
+        assert!(problem.contains("more than 2000000 values"), "{problem}");
+        let names = format!("a: &x {{{}: 1}}\nb: [{aliases}]\n", "y".repeat(1_000));
+        let names = names.replace(": 1}", &format!(": {}}}", "z".repeat(1 << 20)));
+        assert!(read_all(&names).is_err());
+    }
+
+    #[test]
     fn a_panic_of_the_parser_is_an_error_of_the_text() {
         let problem = without_panic::<()>(|| panic!("a fault of the parser")).err();
         let message = problem.map(|problem| problem.message);

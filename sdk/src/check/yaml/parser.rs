@@ -1,18 +1,18 @@
 //! Text → values, as `sigs.k8s.io/yaml` reads them for `kubectl`: the events of libyaml, with the types of YAML 1.1.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{Chain, Read as _};
 use std::rc::Rc;
 
+use libyaml_safer::{Event, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
 use serde_json::Value;
 
 use crate::check::diagnostic::ParseError;
+use crate::check::yaml::hidden_colons::{HiddenColons, is_about_a_colon};
 use crate::check::yaml::node::{Entry, Located, Node, PathIndex, Span};
 use crate::check::yaml::position::Positions;
 use crate::check::yaml::scalar;
 use crate::check::yaml::spans::source_location;
-use libyaml_safer::{Event, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
 
 /// Maximum nesting depth, as in the JSON reader.
 const MAX_DEPTH: usize = 127;
@@ -20,14 +20,11 @@ const MAX_DEPTH: usize = 127;
 /// Maximum number of values of a file, with the aliases expanded.
 pub(crate) const MAX_VALUES: usize = 2_000_000;
 
-/// Text of libyaml's error about a colon before an indicator of a flow collection.
-const UNEXPECTED_COLON: &str = "found unexpected ':'";
-
 /// Name of a field whose value is merged into the mapping.
 const MERGE: &str = "<<";
 
-/// Maximum number of plain scalars in one text that end in a colon which libyaml does not accept.
-const MAX_HIDDEN_COLONS: usize = 100;
+/// Number of bytes of a text that count as one more value: an alias of a long text is not as cheap as one of a number.
+const BYTES_OF_VALUE: usize = 128;
 
 /// Reads the documents of a text. `values_left` is the number of values that the file may still have.
 pub(crate) fn parse(text: &str, values_left: &mut usize) -> Result<Vec<Located>, ParseError> {
@@ -54,7 +51,7 @@ fn parse_with(
     let mut events = Parser::new();
     // The scanner panics where a text ends in a line of a block scalar.
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    events.set_input(positions.content(&hidden.text).chain(end.as_bytes()));
+    events.set_input(positions.content(&hidden.text()).chain(end.as_bytes()));
     let mut reader = Reader {
         text,
         hidden,
@@ -99,44 +96,6 @@ impl From<ParseError> for Problem {
     }
 }
 
-/// Text in which letters stand for colons that libyaml does not accept and `kubectl` does: its library is of an earlier version
-/// of libyaml. Each is the last character of its scalar.
-struct HiddenColons<'a> {
-    text: Cow<'a, [u8]>,
-    at: HashSet<usize>,
-}
-
-impl<'a> HiddenColons<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            text: text.as_bytes().into(),
-            at: HashSet::new(),
-        }
-    }
-
-    /// Hides a colon. Returns false if there is none, or one that does not end a scalar.
-    fn hide(&mut self, at: usize) -> bool {
-        let is_last = matches!(
-            self.text.get(at + 1),
-            Some(b',' | b'[' | b']' | b'{' | b'}')
-        );
-        if self.text.get(at) != Some(&b':') || !is_last || self.at.len() == MAX_HIDDEN_COLONS {
-            return false;
-        }
-        self.text.to_mut()[at] = b'x';
-        self.at.insert(at)
-    }
-
-    /// Returns the value of a scalar.
-    fn restored(&self, mut value: String, at: Span) -> String {
-        if at.start < at.end && self.at.contains(&(at.end - 1)) {
-            value.pop();
-            value.push(':');
-        }
-        value
-    }
-}
-
 /// Place of a value in its document.
 #[derive(Clone, Copy)]
 struct Place {
@@ -163,7 +122,7 @@ impl Place {
 #[derive(Clone)]
 struct Read {
     located: Located,
-    /// Number of values in it, including itself.
+    /// Number of values in it, including itself and the names of fields.
     values: usize,
 }
 
@@ -195,9 +154,7 @@ impl Reader<'_> {
             };
             let problem = self.unreadable(at, &format!("{message}{hint}"));
             match at {
-                Some(at) if error.problem() == UNEXPECTED_COLON => {
-                    Problem::Colon(at.start, problem)
-                }
+                Some(at) if is_about_a_colon(&error) => Problem::Colon(at.start, problem),
                 _ => Problem::Other(problem),
             }
         })
@@ -243,7 +200,8 @@ impl Reader<'_> {
                 style,
                 ..
             } => {
-                self.count(1, start)?;
+                let values = 1 + value.len() / BYTES_OF_VALUE;
+                self.count(values, start)?;
                 let (begin, end) = (first.start_mark, first.end_mark);
                 let at = self.positions.scalar(begin, end, is_block(style));
                 let value = if is_block(style) && at.end == self.text.len() {
@@ -258,7 +216,7 @@ impl Reader<'_> {
                 }
                 let value = scalar::resolve(tag.as_deref(), plain_implicit, value)
                     .map_err(|problem| self.unreadable(Some(at), &problem))?;
-                Ok(self.finish(anchor, Node::Scalar(value), at, 1))
+                Ok(self.finish(anchor, Node::Scalar(value), at, values))
             }
             EventData::SequenceStart { anchor, style, .. } => {
                 let items = place.below(style == SequenceStyle::Flow);
@@ -372,10 +330,13 @@ impl Reader<'_> {
                 return Ok(self.finish(anchor, node, at, values));
             }
             let is_merge = is_merge(&event.data);
-            let name = self.value(with_finite_name(event), place)?.located;
+            let Read {
+                located: name,
+                values: of_name,
+            } = self.value(with_finite_name(event), place)?;
             let event = self.next()?;
             let value = self.value(event, place)?;
-            values += value.values;
+            values += of_name + value.values;
             if is_merge {
                 self.merge(&mut fields, &value.located)?;
                 continue;

@@ -40,3 +40,15 @@ fn this_program_collects_events_unless_another_one_is_named_or_runs() {
     let named = input.with("eventCollector.image", json!("mirror/event-collector:1"));
     other(&named, "mirror/event-collector:1");
 }
+
+#[test]
+fn only_vector_gets_the_network_of_the_node() {
+    let mut input = Input::new(Kind::VectorAggregator).with("hostNetwork", json!(true));
+    input.publication.services = vec![event_pipeline(None)];
+    let pod = |name: &str| {
+        let deployment = input.child("Deployment", name).expect("a Deployment");
+        deployment["spec"]["template"]["spec"].clone()
+    };
+    assert_eq!(pod("logs-aggregator")["hostNetwork"], true);
+    assert_eq!(pod(NAME)["hostNetwork"], Value::Null);
+}
