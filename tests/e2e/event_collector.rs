@@ -28,6 +28,8 @@ async fn events_of_a_namespace_arrive_at_each_source_that_answers() {
         panic!("{configuration}");
     };
     assert_eq!(receiver["WatchedNamespace"], "default");
+    // A time that no other program can read is one of its Event alone.
+    emit_with(&env, "default", "a.0", "far away", "9999-12-31T23:59:59Z");
     let first = VectorSource::start().await;
     let collector = Collector::new(&env).await;
     // Nothing listens on the port of another pipeline.
@@ -224,15 +226,18 @@ fn emit(env: &TestEnv, namespace: &str, name: &str, message: &str) {
 
 /// Emits an Event at the time of its writer's clock. As those of the kubelet, it has whole seconds.
 fn emit_at(now: jiff::Timestamp, env: &TestEnv, namespace: &str, name: &str, message: &str) {
-    let now = now.as_second();
-    let now = jiff::Timestamp::from_second(now).expect("it was a time before");
+    let now = jiff::Timestamp::from_second(now.as_second()).expect("it was a time before");
+    emit_with(env, namespace, name, message, &now.to_string());
+}
+
+fn emit_with(env: &TestEnv, namespace: &str, name: &str, message: &str, time: &str) {
     env.apply(&json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": namespace},
         "reason": "Evicted", "type": "Warning", "message": message,
-        "firstTimestamp": now.to_string(),
-        "lastTimestamp": now.to_string(),
+        "firstTimestamp": time,
+        "lastTimestamp": time,
         "count": 1,
         "source": {"component": "kubelet", "host": "node"},
     }));

@@ -15,6 +15,7 @@ mod error;
 mod log_event;
 mod metrics;
 mod protocol;
+mod read_event;
 mod receiver;
 
 pub use crate::collector::EventCollector;

@@ -21,12 +21,13 @@ use crate::batch::Batch;
 use crate::log_event;
 use crate::metrics::ReceiverMetrics;
 use crate::protocol::{Push, is_retriable};
+use crate::read_event::ReadEvent;
 
 /// Time after which a batch is sent that is not full.
 const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// Number of Events in one response of the API server. Each can have 1.5 MiB.
-const PAGE_SIZE: u32 = 50;
+/// Number of Events in one response of the API server. Each can have 1.5 MiB, and is in memory three times while it is read.
+const PAGE_SIZE: u32 = 10;
 
 /// Maximum time for the last batch when the process stops.
 const LAST_BATCH: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ struct Progress {
 impl<S: Push> ReceiverTask<S> {
     /// Sends Events until `stopping` becomes true, and then those that it has read.
     pub(crate) async fn run(self, client: Client, mut stopping: signal::Receiver<bool>) {
-        let api: Api<Event> = if self.namespace.is_empty() {
+        let api: Api<ReadEvent> = if self.namespace.is_empty() {
             Api::all(client)
         } else {
             Api::namespaced(client, &self.namespace)
@@ -96,7 +97,7 @@ impl<S: Push> ReceiverTask<S> {
 
     async fn send_all(
         &self,
-        mut changes: impl Stream<Item = watcher::Result<Change<Event>>> + Unpin,
+        mut changes: impl Stream<Item = watcher::Result<Change<ReadEvent>>> + Unpin,
         batch: &mut Batch,
     ) {
         let mut progress = Progress::default();
@@ -107,7 +108,8 @@ impl<S: Push> ReceiverTask<S> {
                 change = changes.next() => match change {
                     Some(Ok(change)) => {
                         let is_listing = matches!(change, Change::Init | Change::InitApply(_));
-                        if let Change::Apply(event) | Change::InitApply(event) = &change
+                        if let Change::Apply(ReadEvent(event))
+                        | Change::InitApply(ReadEvent(event)) = &change
                             && progress.is_new(event)
                         {
                             self.read(event, is_listing, batch);
@@ -252,7 +254,7 @@ mod tests {
     async fn a_source_that_answers_slowly_gets_full_batches() {
         let task = task(Duration::from_secs(70));
         let events = (1..=600).map(|version| event_at(version, "2026-01-01T00:01:00Z"));
-        let changes = stream::iter(events.map(|event| Ok(Change::Apply(event))));
+        let changes = stream::iter(events.map(|event| Ok(Change::Apply(ReadEvent(event)))));
         let mut batch = Batch::new(task.max_batch_size);
         let sending = task.send_all(changes.chain(stream::pending()), &mut batch);
         // They never end.

@@ -51,7 +51,7 @@ fn parse_with(
     let mut events = Parser::new();
     // The scanner panics where a text ends in a line of a block scalar.
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    events.set_input(positions.content(&hidden.text()).chain(end.as_bytes()));
+    events.set_input(positions.content(hidden.text()).chain(end.as_bytes()));
     let mut reader = Reader {
         text,
         hidden,
