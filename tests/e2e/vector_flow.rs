@@ -110,8 +110,13 @@ fn check_runs_the_tests_of_a_pipeline() {
 
 /// A program can double a value at each line.
 #[test]
-fn a_test_that_exceeds_its_limits_has_not_passed_and_ends_nothing_else() {
-    let directory = directory(&[PASSES]);
+fn a_test_that_exceeds_its_limits_has_failed_and_hides_no_other_failure() {
+    let fails_before = r#"
+    - name: not of the program
+      inputs: [{insert_at: by_level, value: '{"level": "error"}'}]
+      outputs: [{extract_from: by_level.error, conditions: ["false"]}]
+"#;
+    let directory = directory(&[fails_before, PASSES, FAILS]);
     let path = directory.path().join("pipeline.yaml");
     let pipeline = fs::read_to_string(&path).expect("the file");
     let doubled = ".a = string!(.a) + string!(.a); ".repeat(60);
@@ -120,12 +125,20 @@ fn a_test_that_exceeds_its_limits_has_not_passed_and_ends_nothing_else() {
     fs::write(&path, pipeline).expect("a file");
     let why = "it takes more memory than 512 MiB";
     let (printed, code) = vector(directory.path(), &["test", "pipeline.yaml"]);
-    assert_eq!(code, Some(2), "{printed}");
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(
+        printed.contains("test not of the program ... failed"),
+        "{printed}"
+    );
     assert!(printed.contains(why), "{printed}");
+    assert!(
+        printed.contains("0 passed, 2 failed, 1 not run"),
+        "{printed}"
+    );
     let output = lockstep_in(directory.path(), &["check", "pipeline.yaml"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{printed}");
-    assert!(printed.contains("warning[pipeline-tests-run]"), "{printed}");
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("not of the program"), "{printed}");
     assert!(printed.contains(why), "{printed}");
 }
 

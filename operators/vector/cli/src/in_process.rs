@@ -25,5 +25,9 @@ pub(crate) fn offline_compiler() -> Box<dyn Compiler> {
 /// Runs the tests of a configuration.
 #[must_use]
 pub fn run_tests(catalogue: &Catalogue, config: &Value) -> Vec<NamedResult> {
-    run_all(&FlowConfig::new(catalogue, config))
+    let mut results = Vec::new();
+    run_all(&FlowConfig::new(catalogue, config), |result| {
+        results.push(result)
+    });
+    results
 }

@@ -2,7 +2,7 @@
 //! be those of another author, whose change is reviewed.
 
 use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
 
 use lockstep_vector_api::{Catalogue, NamedResult, TestResult};
@@ -23,19 +23,33 @@ pub fn run_tests(catalogue: &Catalogue, config: &Value) -> Vec<NamedResult> {
     if tests(&flow_config.config).next().is_none() {
         return Vec::new();
     }
-    results(&flow_config, &WorkerLimits::TESTS).unwrap_or_else(|why| {
-        let names = tests(&flow_config.config).map(|(name, _)| name);
-        let not_run = names.map(|name| NamedResult {
-            name,
-            result: TestResult::NotRun(why.clone()),
-        });
-        not_run.collect()
-    })
+    let (mut results, end) = match results(&flow_config, &WorkerLimits::TESTS) {
+        Ok(Ended { results, end }) => (results, end),
+        Err(error) => {
+            let why = format!("cannot run a process for tests: {error}");
+            (Vec::new(), Some(TestResult::NotRun(why)))
+        }
+    };
+    // The first one without a result was running when the process ended.
+    let names = tests(&flow_config.config).map(|(name, _)| name);
+    let left = names.skip(results.len()).collect::<Vec<_>>().into_iter();
+    let after = TestResult::NotRun("the process ended with an earlier test".to_owned());
+    let all = end.into_iter().chain(std::iter::repeat(after));
+    let missing = left.zip(all);
+    results.extend(missing.map(|(name, result)| NamedResult { name, result }));
+    results
 }
 
-fn results(flow_config: &FlowConfig, limits: &WorkerLimits) -> Result<Vec<NamedResult>, String> {
-    let problem = |error: io::Error| format!("cannot run a process for tests: {error}");
-    let mut process = Command::new(this_program().map_err(problem)?)
+/// Process of tests that has ended.
+struct Ended {
+    /// Results of the tests that came to their end.
+    results: Vec<NamedResult>,
+    /// Result of the test in which the process ended, if it did not end after the last one.
+    end: Option<TestResult>,
+}
+
+fn results(flow_config: &FlowConfig, limits: &WorkerLimits) -> io::Result<Ended> {
+    let mut process = Command::new(this_program()?)
         .args(["vector", "run-tests"])
         .args(limits.arguments())
         // It needs neither the environment of this process nor signals from its terminal.
@@ -46,32 +60,43 @@ fn results(flow_config: &FlowConfig, limits: &WorkerLimits) -> Result<Vec<NamedR
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .map_err(problem)?;
+        .spawn()?;
     if let Some(mut input) = process.stdin.take() {
         // A process that ends early says why by its status.
         let _ = serde_json::to_writer(&mut input, flow_config);
     }
-    let output = process.wait_with_output().map_err(problem)?;
-    if !output.status.success() {
-        return Err(format!(
-            "the tests of the configuration exceed their limits: {}",
-            ended(output.status, limits)
-        ));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| problem(error.into()))
+    let output = process.wait_with_output()?;
+    let lines = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+    // The process may have ended within a line.
+    let results = lines.map_while(Result::ok).collect();
+    let why = ended(output.status, limits);
+    let end = match output.status {
+        status if status.success() => None,
+        // A test that was not run would be a warning, behind which failed tests could hide.
+        status if status.signal().is_some() => Some(TestResult::Failed(vec![format!(
+            "it exceeds its limits: {why}"
+        )])),
+        _ => Some(TestResult::NotRun(why)),
+    };
+    Ok(Ended { results, end })
 }
 
-/// Runs the tests of the configuration in the standard input, and writes their results.
+/// Runs the tests of the configuration in the standard input, and writes the result of each as a line, so that it is not lost when
+/// a later one exceeds the limits.
 pub(crate) fn run(limits: WorkerLimits) -> ExitCode {
     let run = || -> io::Result<()> {
         confine(limits)?;
         reset_cpu_limit(limits.cpu_seconds)?;
         let flow_config = serde_json::from_reader(io::stdin().lock())?;
-        let results = run_all(&flow_config);
-        io::stdout()
-            .lock()
-            .write_all(&serde_json::to_vec(&results)?)
+        let mut written = Ok(());
+        run_all(&flow_config, |result| {
+            let line = serde_json::to_vec(&result).map_err(io::Error::from);
+            let line =
+                line.and_then(|line| io::stdout().lock().write_all(&[&line[..], b"\n"].concat()));
+            // The first problem is the one that is reported.
+            written = std::mem::replace(&mut written, Ok(())).and(line);
+        });
+        written
     };
     match run() {
         Ok(()) => ExitCode::SUCCESS,

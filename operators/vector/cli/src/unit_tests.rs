@@ -57,11 +57,11 @@ impl OneOrMany {
     }
 }
 
-/// Runs the tests of a configuration.
-pub(crate) fn run_all(flow_config: &FlowConfig) -> Vec<NamedResult> {
+/// Runs the tests of a configuration, one after another, and passes on the result of each.
+pub(crate) fn run_all(flow_config: &FlowConfig, mut report: impl FnMut(NamedResult)) {
     let flow = Flow::new(flow_config);
     let cycle = flow.cycle();
-    let results = tests(&flow_config.config).map(|(name, test)| {
+    for (name, test) in tests(&flow_config.config) {
         let definition = Definition::deserialize(test);
         let result = match (definition, cycle) {
             (Err(error), _) => TestResult::Invalid(error.to_string()),
@@ -73,12 +73,11 @@ pub(crate) fn run_all(flow_config: &FlowConfig) -> Vec<NamedResult> {
                 run.result(&definition).unwrap_or_else(|end| end)
             }
         };
-        NamedResult {
+        report(NamedResult {
             name,
             result: result.map_reasons(|reason| shortened(&reason, MAX_REASON).into_owned()),
-        }
-    });
-    results.collect()
+        });
+    }
 }
 
 /// Returns the tests of a configuration, with their names.
@@ -270,7 +269,9 @@ mod tests {
         let mut test = test.clone();
         test["name"] = json!("a");
         let config = json!({"transforms": transforms, "tests": [test]});
-        let mut results = run_all(&FlowConfig::new(Catalogue::shipped(), &config));
+        let mut results = Vec::new();
+        let config = FlowConfig::new(Catalogue::shipped(), &config);
+        run_all(&config, |result| results.push(result));
         results.remove(0).result
     }
 
